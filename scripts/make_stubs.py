@@ -291,7 +291,7 @@ def class_stub(name: str, cls: type) -> str:
 
 
 def _type_name(value: Any) -> str:
-    name = type(value).__name__
+    name = type(value).__name__ if not inspect.ismodule(value) else "Any"
     return f"_{name}" if name in ("int", "float", "bool", "str") else name
 
 

@@ -18,6 +18,7 @@ PARAMETERS = {
         "Tensor",
         "input index mask source src weight target pos_weight gradient tensor1 tensor2 "
         "weights prepend append values condition a b bias "
+        "resize_as_.the_template "
         "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
         "kron.other copy_.other is_same_size.other take_along_dim.indices "
         "split.tensor new_state out lerp.end __matmul__.value "
@@ -41,7 +42,7 @@ PARAMETERS = {
         "select.index unfold.size prod.axis cat.axis concat.axis concatenate.axis random_.from_ random_.to seed "
         "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
-        "_set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many",
+        "split_size _set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many",
     ),
     **each(
         "_float",

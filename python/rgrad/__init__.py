@@ -36,6 +36,7 @@ from .autograd.grad_mode import no_grad as no_grad
 from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
 
 if TYPE_CHECKING:
+    from . import __future__ as __future__
     from . import cuda as cuda
     from . import func as func
     from . import nn as nn
@@ -52,7 +53,19 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__ = _lazily(
     __name__,
-    ("cuda", "func", "nn", "optim", "overrides", "return_types", "serialization", "testing", "utils", "wgpu"),
+    (
+        "__future__",
+        "cuda",
+        "func",
+        "nn",
+        "optim",
+        "overrides",
+        "return_types",
+        "serialization",
+        "testing",
+        "utils",
+        "wgpu",
+    ),
     {"load": "serialization", "save": "serialization", "vmap": "func"},
 )
 

@@ -8,23 +8,64 @@ from typing import Any
 from . import _core
 from ._guards import NoGradGuard
 
-__all__ = ["copied_data", "deepcopy", "generator", "legacy", "rebuild", "reduce", "shallow"]
+__all__ = ["copied_data", "deepcopy", "generator", "legacy", "new", "rebuild", "reduce", "shallow"]
 
 
 def legacy(*args: Any) -> Any:
     """``Tensor(*args)``: an uninitialised tensor of these sizes, or a tensor with this data."""
-    dtype = _core.get_default_dtype()
+    return _of_sizes_or_data(args, _core.get_default_dtype(), "cpu")
+
+
+def new(like: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """``like.new(...)``: as the constructor, with the dtype and device of ``like``.
+
+    Raises:
+        TypeError: The arguments are neither sizes nor data, or a tensor of another dtype.
+        RuntimeError: ``device`` is of another kind.
+    """
+    kind = like.device.type
+    if device is not None and _core.device(device).type != kind:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {kind} but device type: {_core.device(device).type} was passed"
+        )
+    if kwargs:
+        name, value = next(iter(kwargs.items()))
+        if args or len(kwargs) > 1 or name not in ("size", "data"):
+            raise TypeError(
+                f"new() received an invalid combination of arguments: expected sizes, `size`, data or `data`, got "
+                f"{len(args)} arguments and {', '.join(kwargs)}"
+            )
+        args = (_core.Size(value),) if name == "size" else (value,)
+    if len(args) == 1 and isinstance(args[0], _core.Tensor):
+        data = args[0]
+        if data.dtype != like.dtype or data.device != like.device:
+            raise TypeError(
+                f"new(): expected a tensor of dtype {like.dtype} on {like.device}, got one of dtype {data.dtype} on "
+                f"{data.device}; use .to() first"
+            )
+        return data.view_as(data)
+    return _of_sizes_or_data(args, like.dtype, like.device)
+
+
+def _of_sizes_or_data(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
     if not args:
-        return _core.empty(0, dtype=dtype, device="cpu")
-    if len(args) == 1 and not isinstance(args[0], int):
+        return _core.empty(0, dtype=dtype, device=device)
+    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+        return _core.empty(args, dtype=dtype, device=device)
+    if len(args) == 1:
         data = args[0]
         if isinstance(data, _core.Size):
-            return _core.empty(data, dtype=dtype, device="cpu")
-        return _core.tensor(data, dtype=dtype, device="cpu")
-    if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-        return _core.empty(args, dtype=dtype, device="cpu")
+            return _core.empty(data, dtype=dtype, device=device)
+        if isinstance(data, (str, bytes)):
+            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+        if not hasattr(data, "__len__") or isinstance(data, (dict, set, frozenset)):
+            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+        if not isinstance(data, _core.Tensor) and not hasattr(data, "__array_interface__"):
+            data = list(data)
+        return _core.tensor(data, dtype=dtype, device=device)
     raise TypeError(
-        f"new(): expected sizes (integers) or data (a sequence or array), got {len(args)} arguments {args!r}"
+        f"new(): argument 'size' must be sizes (integers) or data (a sequence or array), got {len(args)} arguments "
+        f"{args!r}"
     )
 
 

@@ -138,6 +138,7 @@ class RgradError(Exception):
 @final
 class SavedTensor:
     """A value that a node saves for backward."""
+    def __new__(cls) -> Self: ...
     @property
     def data(self) -> Tensor:
         """What is kept: what the pack hook returned, or the tensor."""
@@ -250,6 +251,8 @@ class Tensor:
         """A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is
         constructed.
         """
+    def _use_count(self) -> Tensor:
+        """The number of holders of the tensor: variables, graphs, other tensors."""
     @property
     def _version(self) -> _int:
         """How often the memory has been written in place."""
@@ -677,6 +680,9 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
+    def grad_dtype(self) -> Tensor:
+        """The dtype that gradients of this leaf are converted to; None if they keep their own."""
+    @property
     def grad_fn(self) -> Node | None:
         """The node that computed this tensor; None for a leaf."""
     def greater(self, other: _Operand) -> Tensor:
@@ -1027,6 +1033,16 @@ class Tensor:
         """In-place form of `negative`."""
     def nelement(self) -> _int:
         """The number of elements."""
+    def new(self, *args: Any, **kwargs: Any) -> Tensor:
+        """A tensor of this one's dtype and device, of sizes or of data: `new_empty` and `new_tensor` in one.
+
+        Args:
+            *args: Sizes, a tensor of the same dtype (an alias of it), a storage, or a sequence of numbers.
+            **kwargs: `size` or `data`, in place of `*args`; `device`, which must be of this tensor's kind.
+
+        Raises:
+            TypeError: An argument is none of these, or a tensor of another dtype.
+        """
     def new_empty(
         self,
         *size: _int | _Sizes,
@@ -1218,6 +1234,26 @@ class Tensor:
         """
     def reshape_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of `other`: a view if possible, else a copy."""
+    def resize_(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
+        """Gives this tensor other sizes in place, in row-major order. Elements that were not there before are not
+        initialised.
+
+        The memory grows if it is too small.
+
+        Args:
+            *size: The sizes, one by one or as a sequence.
+            **kwargs: `size`, in place of `*size`; `memory_format` has no effect.
+
+        Raises:
+            RuntimeError: The tensor requires grad, or its memory would have to grow and other tensors use it,
+            too.
+        """
+    def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
+        """As `resize_`, with the sizes of `the_template`.
+
+        Raises:
+            RuntimeError: As for `resize_`.
+        """
     def resolve_conj(self) -> Tensor:
         """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself."""
     def resolve_neg(self) -> Tensor:
@@ -1505,6 +1541,16 @@ class Tensor:
         """The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in
         `unique`.
         """
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> Tensor:
+        """As `chunk`, but the parts are no views: writing to one in place leaves the history of the others as it is."""
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> Tensor:
+        """As `split` with one size, but the parts are no views: writing to one in place leaves the history of the
+        others as it is.
+        """
+    def unsafe_split_with_sizes(self, split_sizes: _Sizes, dim: _int = 0) -> Tensor:
+        """As `split_with_sizes`, but the parts are no views: writing to one in place leaves the history of the
+        others as it is.
+        """
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at `dim`."""
     def unsqueeze_(self, dim: _int) -> Tensor:
@@ -1682,6 +1728,8 @@ def _ask_below(number: _int) -> _int:
 def _ask_torch_function(func: Any, relevant_args: Any, args: Any, kwargs: Any) -> Any:
     """Calls the overrides of modes and of the elements of ``relevant_args``, in PyTorch's order."""
 
+_autograd: Any
+
 def _before_fork() -> None: ...
 def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
@@ -1848,6 +1896,9 @@ def _skip_torch_function_once(on: _bool) -> None:
 
 def _support_table(devices: Any) -> list[_tuple[_str, _bool, _str, _str, _str]]:
     """What each backend supports: a row for each request, dtype and device."""
+
+def _swap_tensor_impl(a: Tensor, b: Tensor) -> Tensor:
+    """Exchanges the tensors of two objects, which keep their classes and attributes."""
 
 def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
     """The names of the operations whose tangents were computed by transposing their vjp, and of those that ran in a
@@ -2648,6 +2699,9 @@ def is_floating_point(input: Tensor) -> _bool:
 
 def is_grad_enabled() -> _bool:
     """Whether operations are recorded on this thread."""
+
+def is_inference(input: Tensor) -> _bool:
+    """Whether the tensor was made in inference mode."""
 
 def is_inference_mode_enabled() -> _bool:
     """Whether this thread is in inference mode."""
@@ -3623,6 +3677,19 @@ def unique_consecutive(
     `unique`.
     """
 
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Tensor:
+    """As `chunk`, but the parts are no views: writing to one in place leaves the history of the others as it is."""
+
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> Tensor:
+    """As `split` with one size, but the parts are no views: writing to one in place leaves the history of the others
+    as it is.
+    """
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: _Sizes, dim: _int = 0) -> Tensor:
+    """As `split_with_sizes`, but the parts are no views: writing to one in place leaves the history of the others as
+    it is.
+    """
+
 def unsqueeze(input: Tensor, dim: _int) -> Tensor:
     """A new dimension of size 1 at `dim`."""
 
@@ -3717,6 +3784,7 @@ __all__ = [
     "_after_fork",
     "_ask_below",
     "_ask_torch_function",
+    "_autograd",
     "_before_fork",
     "_call_site",
     "_current_graph_task_id",
@@ -3767,6 +3835,7 @@ __all__ = [
     "_site_bench",
     "_skip_torch_function_once",
     "_support_table",
+    "_swap_tensor_impl",
     "_take_slow_rules",
     "_tangent",
     "_top_level",
@@ -3954,6 +4023,7 @@ __all__ = [
     "is_conj",
     "is_floating_point",
     "is_grad_enabled",
+    "is_inference",
     "is_inference_mode_enabled",
     "is_neg",
     "is_warn_always_enabled",
@@ -4126,6 +4196,9 @@ __all__ = [
     "unflatten",
     "unique",
     "unique_consecutive",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
     "var",
     "var_mean",

@@ -296,6 +296,11 @@ impl Storage {
         self.0.is_only() && !matches!(self.0.memory, StorageMemory::External { .. })
     }
 
+    /// The number of handles: of tensors, views, pending steps and objects of the embedding language.
+    pub fn handles(&self) -> usize {
+        self.0.count()
+    }
+
     /// Whether the memory is the allocator's, so that freeing it runs no foreign code.
     #[inline]
     pub fn is_own(&self) -> bool {

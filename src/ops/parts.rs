@@ -39,6 +39,8 @@ struct PartsNode {
 
 static UNBIND: PartsNode = PartsNode { name: "UnbindBackward0", unbound: true, even: true };
 static SPLIT: PartsNode = PartsNode { name: "SplitBackward0", unbound: false, even: true };
+static UNSAFE_SPLIT: PartsNode = PartsNode { name: "UnsafeSplitBackward0", unbound: false, even: true };
+static UNSAFE_SPLIT_SIZES: PartsNode = PartsNode { name: "UnsafeSplitWithSizesBackward0", unbound: false, even: false };
 static SPLIT_SIZES: PartsNode = PartsNode { name: "SplitWithSizesBackward0", unbound: false, even: false };
 
 impl Vjp for Parts {
@@ -108,6 +110,19 @@ fn parts(t: &Tensor, dim: usize, ends: impl Iterator<Item = (usize, usize)>, nod
 
 /// Parts of `size` along `dim`, the last one smaller if need be.
 pub fn split(t: &Tensor, size: i64, dim: i64) -> Result<Views> {
+    split_as(t, size, dim, &SPLIT)
+}
+
+/// As `split`, with parts that are no views: each has a version counter of its own, and in-place writes to it are recorded for it alone.
+pub fn unsafe_split(t: &Tensor, size: i64, dim: i64) -> Result<Views> {
+    Ok(separate(&split_as(t, size, dim, &UNSAFE_SPLIT)?))
+}
+
+fn separate(views: &Views) -> Views {
+    views.iter().map(Tensor::unsafe_part).collect()
+}
+
+fn split_as(t: &Tensor, size: i64, dim: i64, node: &'static PartsNode) -> Result<Views> {
     let shape = t.shape();
     let d = wrap_some(dim, &shape, "split")?;
     if size < 0 {
@@ -118,11 +133,20 @@ pub fn split(t: &Tensor, size: i64, dim: i64) -> Result<Views> {
         return Err(Error::runtime(format!("split_size can only be 0 if dimension size is 0, but got dimension size of {n}")));
     }
     let count = if n == 0 { 1 } else { n.div_ceil(size) };
-    parts(t, d, (0..count).map(|i| (i * size, (i * size).saturating_add(size).min(n))), &SPLIT)
+    parts(t, d, (0..count).map(|i| (i * size, (i * size).saturating_add(size).min(n))), node)
 }
 
 /// Parts of the given sizes along `dim`, which must add up to its size.
 pub fn split_sizes(t: &Tensor, sizes: &[i64], dim: i64) -> Result<Views> {
+    split_sizes_as(t, sizes, dim, &SPLIT_SIZES)
+}
+
+/// As `split_sizes`, with parts that are no views.
+pub fn unsafe_split_sizes(t: &Tensor, sizes: &[i64], dim: i64) -> Result<Views> {
+    Ok(separate(&split_sizes_as(t, sizes, dim, &UNSAFE_SPLIT_SIZES)?))
+}
+
+fn split_sizes_as(t: &Tensor, sizes: &[i64], dim: i64, node: &'static PartsNode) -> Result<Views> {
     let shape = t.shape();
     let d = wrap_some(dim, &shape, "split")?;
     if sizes.iter().any(|s| *s < 0) {
@@ -144,11 +168,20 @@ pub fn split_sizes(t: &Tensor, sizes: &[i64], dim: i64) -> Result<Views> {
         at += *s as usize;
         (start, at)
     });
-    parts(t, d, ends, &SPLIT_SIZES)
+    parts(t, d, ends, node)
 }
 
 /// At most `chunks` parts along `dim`, as equal as PyTorch makes them.
 pub fn chunk(t: &Tensor, chunks: i64, dim: i64) -> Result<Views> {
+    chunk_as(t, chunks, dim, [&SPLIT, &SPLIT_SIZES])
+}
+
+/// As `chunk`, with parts that are no views.
+pub fn unsafe_chunk(t: &Tensor, chunks: i64, dim: i64) -> Result<Views> {
+    Ok(separate(&chunk_as(t, chunks, dim, [&UNSAFE_SPLIT, &UNSAFE_SPLIT_SIZES])?))
+}
+
+fn chunk_as(t: &Tensor, chunks: i64, dim: i64, [even, empty]: [&'static PartsNode; 2]) -> Result<Views> {
     let shape = t.shape();
     let d = wrap_some(dim, &shape, "chunk")?;
     if chunks <= 0 {
@@ -156,9 +189,9 @@ pub fn chunk(t: &Tensor, chunks: i64, dim: i64) -> Result<Views> {
     }
     let n = shape[d];
     if n == 0 {
-        return parts(t, d, (0..chunks).map(|_| (0, 0)), &SPLIT_SIZES);
+        return parts(t, d, (0..chunks).map(|_| (0, 0)), empty);
     }
-    split(t, n.div_ceil(usize::try_from(chunks).unwrap_or(usize::MAX)) as i64, d as i64)
+    split_as(t, n.div_ceil(usize::try_from(chunks).unwrap_or(usize::MAX)) as i64, d as i64, even)
 }
 
 fn tensor_split_dim(t: &Tensor, dim: i64) -> Result<(usize, usize)> {

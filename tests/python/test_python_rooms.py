@@ -21,6 +21,7 @@ ROOMS = [
     "rgrad._construct",
     "rgrad._transforms",
     "rgrad.autograd",
+    "rgrad.utils._swap",
     "rgrad.func",
     "rgrad.nn",
     "rgrad.optim",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Self, TypeVar, cast, overload
 
 from .. import _core
+from .._core import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -257,3 +258,20 @@ class set_multithreading_enabled(_Mode):
     def clone(self) -> Self:
         """A new context manager with the same mode."""
         return type(self)(self.mode)
+
+
+class _unsafe_preserve_version_counter:
+    """A block after which tensors have the version counters that they had before, whatever is written inside.
+
+    Backward then does not notice such writes, and may compute wrong gradients.
+    """
+
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tensors
+        self.prev_versions = tuple(t._version for t in self.tensors)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *args: Any) -> None:
+        _core._autograd._unsafe_set_version_counter(self.tensors, self.prev_versions)

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from . import checkpoint as checkpoint
     from . import data as data
     from . import hooks as hooks
+    from ._swap import swap_tensors as swap_tensors
 
-__getattr__, __dir__ = lazily(__name__, ("_pytree", "checkpoint", "data", "hooks"))
+__getattr__, __dir__ = lazily(__name__, ("_pytree", "checkpoint", "data", "hooks"), {"swap_tensors": "_swap"})
 
-__all__ = ["checkpoint", "data", "hooks"]
+__all__ = ["checkpoint", "data", "hooks", "swap_tensors"]

@@ -97,6 +97,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 within(|| op.name().into(), || op.forward(&arrays))
             };
             let made = made?;
+            history.at_level(0);
             if !history.is_recorded() && !history.ends {
                 return Ok(plain_outputs(made));
             }
@@ -244,11 +245,13 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
     }
     // What comes behind the last output with a gradient, such as positions, is no output of the node.
     metas.truncate(with_grad.iter().rposition(|g| *g).map_or(0, |last| last + 1));
-    let saves = op.saves(&history.needs);
+    let edges = history.edges(inputs.iter().copied())?;
+    let needs: SmallVec<[bool; 4]> = edges.iter().map(Option::is_some).collect();
+    let saves = op.saves(&needs);
     let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
     for (i, t) in inputs.iter().enumerate() {
         if saves.has(i) {
-            saved.push(Saved::input(t)?);
+            saved.push(if history.wrapped { Saved::input_for_now(t) } else { Saved::input(t)? });
         }
     }
     for (j, v) in outs.iter().enumerate() {
@@ -256,7 +259,6 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
             saved.push(Saved::output_value(v.clone(), Version::Shared, j as u32));
         }
     }
-    let edges = history.edges(inputs.iter().copied())?;
     let node = record::begin(NodeRecord { op: op.node_op(), edges, outs: metas, saves, saved }, call_site::current());
     let mut made = Outputs::new();
     for (j, v) in outs.into_iter().enumerate() {
@@ -353,9 +355,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
     }
-    if let Some(level) = &level {
-        history.at_level(level.number());
-    }
+    history.at_level(level.as_ref().map_or(0, |l| l.number()));
     let any = history.is_recorded() && target.dtype().is_float();
     view::check_inplace(target, any, label)?;
 

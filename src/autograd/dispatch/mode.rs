@@ -27,6 +27,8 @@ pub enum Watch {
     Dispatch = 4,
     /// A derivative transform is running: writes to captured tensors are refused.
     Captured = 8,
+    /// A derivative transform was entered while recording was off: nothing is recorded below its level.
+    QuietBelow = 16,
 }
 
 impl Mode {

@@ -20,7 +20,7 @@
 
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::dispatch::call_site::Site;
-use crate::autograd::dispatch::mode::Mode;
+use crate::autograd::dispatch::mode::{Mode, Watch};
 use crate::autograd::dispatch::op::Saves;
 use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, OutMeta};
 use crate::autograd::graph::saved::Saved;
@@ -86,7 +86,7 @@ impl History {
     /// The operation runs at this transform level.
     #[inline]
     pub(crate) fn at_level(&mut self, number: u32) {
-        if level::is_unrecorded(number) {
+        if level::is_unrecorded(number) || self.mode.watches(Watch::QuietBelow) && level::is_quiet(number) {
             self.needs.fill(false);
         }
     }

@@ -67,9 +67,12 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
             primitives::clone(&grad)?
         } else if same && grad.holders() == 1 {
             grad
+        } else if grad.shape() != leaf.shape() {
+            // The leaf was given memory of another shape after its gradient was recorded.
+            primitives::clone(&grad)?
         } else {
             let like = leaf.array();
-            let copy = like.empty_like(like.dtype())?;
+            let copy = like.empty_like(grad.dtype())?;
             copy.copy_from(&grad.array())?;
             Tensor::new(copy)
         };
@@ -79,6 +82,8 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
         && have.is_bare()
         && grad.is_bare()
         && have.with_array(|a| a.storage().is_writable() && !a.layout().has_zero_stride());
+    // Only a leaf whose `grad_dtype` is None has gradients of several dtypes.
+    let grad = if in_place && grad.dtype() != have.dtype() { primitives::cast(&grad, have.dtype())? } else { grad };
     if in_place {
         // The version changes, so that a graph that saved this `.grad` notices the write.
         primitives::add_into(&have, &grad)?;

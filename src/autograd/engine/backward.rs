@@ -20,6 +20,7 @@ use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
+use crate::autograd::tensor::grad::{fit_edge, is_grad_dtype_used};
 use crate::autograd::transforms::level::{self, UnrecordedLevel};
 use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
@@ -180,8 +181,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     let _mode = ModeGuard::node(options.create_graph || quiet.is_some() && mode::is_grad_enabled());
     task.state.set_mode();
     for ((edge, grad), at) in edges.iter().zip(grads).zip(starts) {
-        let meta = &edge.node.outs()[edge.nr as usize];
-        let grad = primitives::fit(grad, meta)?;
+        let grad = fit_edge(grad, edge)?;
         task.add(at, edge.nr as usize, Gradient::Tensor(grad))?;
     }
     for i in 0..task.nodes.len() {
@@ -372,10 +372,10 @@ impl<'a> GraphTask<'a> {
             let target = self.nodes[i].targets[k] as usize;
             if let Some(made) = made {
                 let meta = &e.node.outs()[e.nr as usize];
-                let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype {
+                let grad = if made.shape() == &meta.shape[..] && made.dtype() == meta.dtype && !is_grad_dtype_used() {
                     Gradient::Array(made)
                 } else {
-                    Gradient::Tensor(primitives::fit(Tensor::new(made), meta)?)
+                    Gradient::Tensor(fit_at(Tensor::new(made), e, k, node)?)
                 };
                 self.add(target, e.nr as usize, grad)?;
             }
@@ -485,7 +485,7 @@ impl<'a> GraphTask<'a> {
 
 /// Fits the gradient for edge `k` of a node.
 fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
-    primitives::fit(g, &e.node.outs()[e.nr as usize]).map_err(|err| {
+    fit_edge(g, e).map_err(|err| {
         let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
         with_forward_line(Error::new(err.kind(), text), node)
     })
@@ -510,7 +510,7 @@ pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
     let _running = RunningPass::begin();
     if let NodeOp::Accumulate(leaf) = node.op() {
         let given = match grads.into_iter().next().flatten() {
-            Some(g) => Some(primitives::fit(g, &node.outs()[0])?),
+            Some(g) => Some(fit_edge(g, &Edge { node: node.clone(), nr: 0 })?),
             None => None,
         };
         accumulate::into_leaf(leaf, given, mode::is_grad_enabled())?;

@@ -5,6 +5,7 @@ use crate::autograd::engine::accumulate;
 use crate::autograd::engine::hooks::{Grads, NodeHook, NodeHooks, TensorHook};
 use crate::autograd::graph::node::{Node, NodeOp, OutMeta};
 use crate::autograd::tensor::Tensor;
+use crate::autograd::tensor::grad::dtype_at;
 use crate::error::{Error, Result};
 use crate::layout::{DType, fmt_shape};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ fn call(hook: &dyn TensorHook, node: &Node, nr: usize, grad: &mut Option<Tensor>
         if grad.is_none() {
             return Err(replaces_none());
         }
-        let OutMeta { shape, dtype, .. } = &node.outs()[nr];
-        check_alike(&new, shape, *dtype, || hook.name())?;
+        let OutMeta { shape, .. } = &node.outs()[nr];
+        check_alike(&new, shape, dtype_at(node, nr).unwrap_or_else(|| new.dtype()), || hook.name())?;
         *grad = Some(new);
     }
     Ok(())

@@ -95,9 +95,9 @@ fn version_to_save(core: &Core) -> Result<Option<u32>> {
     let version = core.with_storage(|s| core.version.current(s));
     if version.is_none() && core.inference {
         return Err(Error::runtime(
-            "Inference tensors cannot be saved for backward. Please do not save Tensors created in inference mode in computation tracked by \
-             autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use no_grad instead of \
-             inference_mode.",
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by \
+             autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `rgrad.no_grad()` instead of \
+             `rgrad.inference_mode()`.",
         ));
     }
     Ok(version)
@@ -106,6 +106,11 @@ fn version_to_save(core: &Core) -> Result<Option<u32>> {
 impl Saved {
     pub fn input(tensor: &Tensor) -> Result<Saved> {
         Self::input_of(tensor, &tensor.read())
+    }
+
+    /// As `input`, for a node that runs at once, or of a transform level, whose constants may be tensors of inference mode.
+    pub(in crate::autograd) fn input_for_now(tensor: &Tensor) -> Saved {
+        Saved::Input { tensor: tensor.clone(), version: tensor.version() }
     }
 
     /// As `input`, for a tensor that is locked for reading already.

@@ -236,7 +236,8 @@ fn lower_view(t: &Tensor, l: &WrappedTensor, op: &ViewOp, name: Option<ViewName>
 /// Several views of one tensor as the outputs of one node, whose vjp joins their gradients.
 pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
     let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
-    let history = History::of(mode::current(), [t]);
+    let mut history = History::of(mode::current(), [t]);
+    history.at_level(t.level());
     if ops.is_empty() || !history.is_recorded() || history.wrapped || !t.dtype().is_float() {
         return ops.iter().map(one).collect();
     }
@@ -288,8 +289,8 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
         match meta.view.as_mut() {
             Some(v) => {
                 v.ops.push(op);
-                // Unrecorded, the node still belongs to the old layout, and is made anew from the base when it is asked for.
-                if grad_fn.is_some() {
+                // Without a node of this write, the view's node is made anew from its base.
+                if records {
                     v.grad_fn_version = now;
                 }
             }

@@ -1,11 +1,15 @@
 //! Tensors that share memory without sharing history, replacing a tensor's memory, and read-only memory.
 
-use crate::array::{Storage, Version};
+use crate::array::{Access, Device, Storage, Version};
 use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
 use crate::autograd::dispatch::call_site::{self, Site};
+use crate::autograd::dispatch::mode;
+use crate::autograd::graph::view::{ViewOp, check_inplace};
 use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::autograd::transforms::level::WrappedTensor;
 use crate::error::{Error, Result};
+use crate::layout::{Dims, Layout, checked_numel};
+use smallvec::SmallVec;
 use std::sync::Weak;
 
 impl Tensor {
@@ -136,7 +140,10 @@ impl Tensor {
 
     /// Gives this tensor `new`'s memory and shape, and leaves its history (`x.data = new`).
     pub fn set_data(&self, new: &Tensor) -> Result<()> {
-        let value = new.read().value.clone();
+        let (value, inference) = {
+            let core = new.read();
+            (core.value.clone(), core.inference)
+        };
         if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
             return Err(Error::runtime("data set to a tensor that requires gradients must be floating point or complex dtype"));
         }
@@ -153,6 +160,7 @@ impl Tensor {
             };
             version.moved(before.bottom().storage(), value.bottom().storage())
         };
+        let is_other_kind = new.dtype() != self.dtype() || new.device() != self.device();
         let old = {
             let mut core = self.write();
             let same = matches!((&core.value, &value), (Value::Array(a), Value::Array(b)) if a.layout() == b.layout());
@@ -160,10 +168,115 @@ impl Tensor {
                 let meta = core.meta.get_or_insert_default();
                 meta.layout_changes = meta.layout_changes.wrapping_add(1);
             }
-            if let Some(m) = core.meta.as_mut() {
+            // A leaf stays the same leaf: gradients of what was recorded before still arrive, with the hooks of its node. Only gradients of
+            // another dtype or device cannot be added to those recorded from now on.
+            if is_other_kind && let Some(m) = core.meta.as_mut() {
                 m.accumulate = Weak::new();
             }
+            core.inference = inference;
             (std::mem::replace(&mut core.version, version), std::mem::replace(&mut core.value, value))
+        };
+        drop(old);
+        Ok(())
+    }
+
+    /// A tensor with this one's memory, history and tangent that is no view: its version counter is its own, and writes to either leave the
+    /// history of the other as it is.
+    pub fn unsafe_part(&self) -> Tensor {
+        let (mut value, edge, tangent, inference) = {
+            let core = self.read();
+            let tangent = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+            (core.value.clone(), core.grad_fn.clone(), tangent, core.inference)
+        };
+        if let Value::Wrapped(l) = &mut value {
+            l.inner = l.inner.unsafe_part();
+        }
+        let version = if inference { Version::Untracked } else { Version::fresh() };
+        let out = Tensor::with_history(value, version, edge);
+        if inference {
+            out.write().inference = true;
+        }
+        if tangent.is_some() {
+            out.set_tangent(tangent);
+        }
+        let ends = self.read().path_ends().cloned();
+        out.write().set_path_ends(ends);
+        out
+    }
+
+    /// Gives this tensor these sizes in row-major order, at its offset in its memory, which grows if it is too small (`resize_`). Elements that
+    /// were not there before are not initialised.
+    ///
+    /// # Errors
+    /// The tensor requires grad, has a tangent or belongs to a transform, or its memory is too small and others use it too.
+    pub fn resize(&self, sizes: &[i64]) -> Result<()> {
+        let label = "resize_";
+        if self.requires_grad() && !mode::current().inference {
+            return Err(Error::runtime("cannot resize variables that require grad"));
+        }
+        if self.tangent().is_some() {
+            return Err(Error::runtime("cannot resize variables that has a forward grad"));
+        }
+        check_inplace(self, false, label)?;
+        if let Some(e) = self.refuses_write(label) {
+            return Err(e);
+        }
+        if self.level() > 0 {
+            return Err(Error::runtime(
+                "resize_: a tensor inside a function transform cannot be resized in place: use reshape(), or resize it outside",
+            ));
+        }
+        let shape: Dims = sizes
+            .iter()
+            .map(|n| usize::try_from(*n).map_err(|_| Error::runtime(format!("resize_: got the negative size {n} in sizes={sizes:?}"))))
+            .collect::<Result<_>>()?;
+        // Equal sizes keep their strides.
+        if shape != self.shape() {
+            self.with_resized(&shape)?;
+        }
+        self.increment_version(label);
+        Ok(())
+    }
+
+    fn with_resized(&self, shape: &[usize]) -> Result<()> {
+        let array = self.array();
+        let overflows = || Error::runtime(format!("Storage size calculation overflowed with sizes={shape:?} (in resize_)"));
+        checked_numel(shape, array.dtype().size()).map_err(|_| overflows())?;
+        array.storage().settle(Access::Write)?;
+        let offset = array.layout().offset();
+        let strides = Layout::contiguous_strides(shape);
+        let layout = Layout::from_parts(Dims::from_slice(shape), strides.clone(), offset)?;
+        let end = layout.end().ok_or_else(overflows)?;
+        let held = array.storage().bytes() / array.storage().element_size(array.dtype());
+        let new = if end <= held {
+            array.with_layout(layout)?
+        } else {
+            let whole = array.with_layout(Layout::contiguous(&[held]))?;
+            // Held by this tensor and by the two arrays here.
+            if array.storage().handles() > 3 || !array.storage().is_own() && array.device() == Device::CPU {
+                return Err(Error::runtime(
+                    "Trying to resize storage that is not resizable: other tensors or arrays share the memory, and it would have to move. clone() \
+                     the tensor first",
+                ));
+            }
+            let grown = array.empty_beside(&[end], array.dtype())?;
+            grown.with_layout(Layout::contiguous(&[held]))?.copy_from(&whole)?;
+            grown.with_layout(layout)?
+        };
+        let version = self.read().version.moved(array.storage(), new.storage());
+        let place = ViewOp::AsStrided { shape: Dims::from_slice(shape), strides, offset };
+        let base_changes = self.base().map(|b| b.meta(|m| m.map_or(0, |m| m.layout_changes)));
+        let old = {
+            let mut core = self.write();
+            let meta = core.meta.get_or_insert_default();
+            match (meta.view.as_mut(), base_changes) {
+                (Some(view), Some(changes)) => {
+                    view.ops = SmallVec::from_elem(place, 1);
+                    view.layout_changes = changes;
+                }
+                _ => meta.layout_changes = meta.layout_changes.wrapping_add(1),
+            }
+            (std::mem::replace(&mut core.version, version), std::mem::replace(&mut core.value, Value::Array(new)))
         };
         drop(old);
         Ok(())
@@ -171,6 +284,10 @@ impl Tensor {
 
     /// Drops this tensor's history. An error for views.
     pub fn detach_in_place(&self) -> Result<()> {
+        // As in PyTorch, where inference mode leaves histories alone.
+        if mode::current().inference {
+            return Ok(());
+        }
         if self.base().is_some() {
             return Err(Error::runtime(
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and \

@@ -6,6 +6,7 @@ use crate::autograd::dispatch::mode::{self, Mode};
 use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use crate::autograd::graph::node::{Edge, Node, defer_drop};
 use crate::autograd::graph::view::ViewInfo;
+use crate::autograd::tensor::grad::GradDtype;
 use crate::autograd::tensor::handle::{Handle, WeakHandle};
 use crate::autograd::tensor::lock::{ReadGuard, RwSpinLock, WriteGuard};
 use crate::autograd::tensor::slot::ObjectSlot;
@@ -90,6 +91,7 @@ pub(crate) struct Meta {
     pub accumulate: Weak<Node>,
     pub hooks: LeafHooks,
     pub retains_grad: bool,
+    pub grad_dtype: GradDtype,
     /// Why there is no history, for a result of an operation on inputs with history.
     pub path_ends: Option<Arc<PathEnds>>,
     pub view: Option<ViewInfo>,
@@ -456,43 +458,6 @@ impl Tensor {
 
     pub(crate) fn meta_mut<R>(&self, f: impl FnOnce(&mut Meta) -> R) -> R {
         f(self.write().meta.get_or_insert_default())
-    }
-
-    pub fn grad(&self) -> Option<Tensor> {
-        self.meta(|m| m.and_then(|m| m.grad.clone()))
-    }
-
-    /// Sets or clears `.grad`. Shape, dtype and device must be those of this tensor.
-    pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
-        if let Some(g) = &grad {
-            if g.same(self) {
-                return Err(Error::runtime("can't assign Variable as its own grad"));
-            }
-            if g.shape() != self.shape() {
-                return Err(Error::runtime(format!(
-                    "attempting to assign a gradient of size '{:?}' to a tensor of size '{:?}'. Please ensure that the gradient and the tensor \
-                     are the same size",
-                    g.shape(),
-                    self.shape()
-                )));
-            }
-            if g.dtype() != self.dtype() {
-                return Err(Error::runtime(format!(
-                    "attempting to assign a gradient with dtype '{}' to a tensor with dtype '{}': the two must be the same",
-                    g.dtype(),
-                    self.dtype()
-                )));
-            }
-        }
-        let old = {
-            if grad.is_none() && self.read().meta.is_none() {
-                return Ok(());
-            }
-            self.meta_mut(|m| std::mem::replace(&mut m.grad, grad))
-        };
-        // Outside the lock: it may own foreign objects.
-        drop(old);
-        Ok(())
     }
 
     /// The tensor that this one is a view of.

@@ -374,12 +374,12 @@ impl Jvp<'_> {
         let mut saved: SmallVec<[Saved; 2]> = SmallVec::new();
         for (i, t) in self.primals.iter().enumerate() {
             if saves.has(i) {
-                saved.push(Saved::input(t)?);
+                saved.push(Saved::input_for_now(t));
             }
         }
         for (j, t) in self.outputs.iter().enumerate() {
             if saves.has(Saves::FIRST_OUTPUT + j) {
-                saved.push(Saved::input(t)?);
+                saved.push(Saved::input_for_now(t));
             }
         }
         let outs: SmallVec<[OutMeta; 1]> = self.outputs.iter().map(|t| out_meta(&t.read().value)).collect();

@@ -303,6 +303,8 @@ pub(in crate::autograd) fn without_ended(inputs: &[&Tensor]) -> Option<SmallVec<
 thread_local! {
     /// The level at which the current pass records nothing; 0 for none.
     static UNRECORDED: Cell<u32> = const { Cell::new(0) };
+    /// The highest derivative level that was entered while recording was off; 0 for none. Levels below it record nothing.
+    static QUIET_BELOW: Cell<u32> = const { Cell::new(0) };
     /// The transforms that this thread is inside of, outermost first.
     static STACK: RefCell<Vec<Arc<dyn Level>>> = const { RefCell::new(Vec::new()) };
 }
@@ -326,6 +328,11 @@ pub(in crate::autograd) fn is_unrecorded(level: u32) -> bool {
     UNRECORDED.with(|q| q.get() == level && level > 0)
 }
 
+/// Whether nothing is recorded at a level because recording was off where a transform above it was entered.
+pub(in crate::autograd) fn is_quiet(level: u32) -> bool {
+    level < QUIET_BELOW.get()
+}
+
 /// The transforms of a thread, for another thread that continues its work.
 pub(in crate::autograd) struct LevelStack(Vec<Arc<dyn Level>>, u32);
 
@@ -336,12 +343,23 @@ pub(in crate::autograd) fn current_stack() -> LevelStack {
 pub(in crate::autograd) fn install(LevelStack(levels, quiet): LevelStack) {
     STACK.with(|s| *s.borrow_mut() = levels);
     UNRECORDED.with(|q| q.set(quiet));
-    watch_writes();
+    set_watches();
 }
 
-/// Switches the check of in-place writes on while this thread is inside of a derivative transform.
-fn watch_writes() {
-    set_watch(Watch::Captured, STACK.with(|s| s.borrow().iter().any(|l| l.batch().is_none())));
+/// Sets the watchers that the derivative transforms need which this thread is inside of.
+fn set_watches() {
+    let (mut any, mut quiet) = (false, 0);
+    STACK.with(|s| {
+        for d in s.borrow().iter().filter_map(|l| l.as_any().downcast_ref::<DerivativeLevel>()) {
+            any = true;
+            if !d.outside {
+                quiet = d.number;
+            }
+        }
+    });
+    QUIET_BELOW.set(quiet);
+    set_watch(Watch::Captured, any);
+    set_watch(Watch::QuietBelow, quiet > 0);
 }
 
 /// How many transforms this thread is inside of.
@@ -354,7 +372,7 @@ pub fn enter(make: impl FnOnce(u32) -> Arc<dyn Level>) -> u32 {
     let number = depth() + 1;
     let level = make(number);
     STACK.with(|s| s.borrow_mut().push(level));
-    watch_writes();
+    set_watches();
     number
 }
 
@@ -371,7 +389,7 @@ pub fn exit(number: u32) {
         s.split_off(from)
     });
     left.iter().for_each(|l| l.end());
-    watch_writes();
+    set_watches();
 }
 
 /// Wraps a tensor made from no other (`zeros`, `rand`) in the derivative levels that this thread is inside of, so that tensors with gradients can

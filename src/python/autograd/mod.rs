@@ -20,6 +20,7 @@ use crate::autograd::{Tensor, level};
 use crate::python::args::{as_tensor, tensor};
 use crate::python::autograd::hooks::{HookHandle, PyHook};
 use crate::python::autograd::node::node_object;
+use crate::python::dtype::{PyDType, dtype_object};
 use crate::python::errors::{runtime, type_error};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::{wrap, wrap_option};
@@ -102,6 +103,35 @@ impl PyTensor {
         Ok(Self::of(slf).set_grad(None)?)
     }
 
+    /// The dtype that gradients of this leaf are converted to; None if they keep their own.
+    #[getter]
+    fn get_grad_dtype(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        match Self::of(slf).grad_dtype()? {
+            Some(d) => Ok(dtype_object(slf.py(), d)?.into_any()),
+            None => Ok(slf.py().None()),
+        }
+    }
+
+    #[setter]
+    fn set_grad_dtype(slf: &Bound<'_, Self>, dtype: &Bound<'_, PyAny>) -> PyResult<()> {
+        let dtype = match dtype.cast::<PyDType>() {
+            Ok(d) => Some(d.get().0),
+            Err(_) if dtype.is_none() => None,
+            Err(_) => {
+                return Err(runtime(format!(
+                    "grad_dtype must be a rgrad.dtype or None, but got {}",
+                    crate::python::args::type_name(dtype)
+                )));
+            }
+        };
+        Ok(Self::of(slf).set_grad_dtype(dtype)?)
+    }
+
+    #[deleter]
+    fn delete_grad_dtype(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Ok(Self::of(slf).set_grad_dtype(Some(Self::of(slf).dtype()))?)
+    }
+
     /// The node that computed this tensor; None for a leaf.
     #[getter]
     fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
@@ -131,6 +161,12 @@ impl PyTensor {
             return Err(runtime("you can only change requires_grad flags of leaf variables."));
         }
         Ok(t.set_requires_grad(on)?)
+    }
+
+    #[deleter]
+    fn delete_requires_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let _ = slf;
+        Err(runtime("requires_grad must be a bool"))
     }
 
     /// Switches the recording of operations on this tensor on or off, in place.
@@ -228,6 +264,30 @@ fn _leaf_hooks(tensor: &Bound<'_, PyTensor>) -> Vec<Py<PyAny>> {
     PyTensor::of(tensor).with_leaf_hooks(|hooks| hooks.tensor.iter().filter_map(|(_, h)| hook(h)).collect())
 }
 
+/// Whether the tensor was made in inference mode.
+#[pyfunction]
+fn is_inference(input: &Bound<'_, PyTensor>) -> bool {
+    PyTensor::of(input).is_inference()
+}
+
+/// Sets the version counters of tensors.
+#[pyfunction]
+fn _unsafe_set_version_counter(tensors: &Bound<'_, PyAny>, versions: &Bound<'_, PyAny>) -> PyResult<()> {
+    let all = self::tensors(tensors, "tensors")?;
+    let versions = versions.try_iter()?.map(|v| v?.extract::<i64>()).collect::<PyResult<Vec<_>>>()?;
+    if versions.len() != all.len() {
+        return Err(runtime(format!("_unsafe_set_version_counter: got {} tensors and {} versions", all.len(), versions.len())));
+    }
+    for (t, v) in all.iter().zip(versions) {
+        if t.version().is_none() {
+            return Err(runtime("Inference tensors do not track version counter."));
+        }
+        let count = u32::try_from(v).map_err(|_| runtime(format!("Cannot set a version_counter to a value below 0: {v}")))?;
+        t.set_version(count);
+    }
+    Ok(())
+}
+
 /// Whether operations are recorded on this thread.
 #[pyfunction]
 fn is_grad_enabled() -> bool {
@@ -271,12 +331,18 @@ fn _increment_version(tensor_or_list: &Bound<'_, PyAny>) -> PyResult<()> {
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_leaf_hooks, m)?)?;
+    m.add_function(wrap_pyfunction!(is_inference, m)?)?;
     m.add_function(wrap_pyfunction!(is_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(is_inference_mode_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(_set_inference_mode, m)?)?;
     m.add_function(wrap_pyfunction!(_set_fast_path, m)?)?;
     m.add_function(wrap_pyfunction!(_increment_version, m)?)?;
+    // PyTorch's name of the part of the native module that is about autograd.
+    let part = PyModule::new(m.py(), "_autograd")?;
+    part.add_class::<saved::SavedTensor>()?;
+    part.add_function(wrap_pyfunction!(_unsafe_set_version_counter, &part)?)?;
+    m.add_submodule(&part)?;
     node::register(m)?;
     hooks::register(m)?;
     backward::register(m)?;

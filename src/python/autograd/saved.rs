@@ -9,7 +9,7 @@ use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vj
 use crate::error::Result;
 use crate::python::args::as_tensor;
 use crate::python::convert::to_python::number;
-use crate::python::errors::{foreign, type_error};
+use crate::python::errors::{foreign, runtime, type_error};
 use crate::python::host::{EndsUnlocked, attach};
 use crate::python::tensor::identity::wrap;
 use pyo3::exceptions::PyAttributeError;
@@ -205,6 +205,11 @@ impl SavedTensor {
 
 #[pymethods]
 impl SavedTensor {
+    #[new]
+    fn new() -> PyResult<Self> {
+        Err(runtime("Trying to create a SavedTensor object from Python is forbidden."))
+    }
+
     /// The saved tensor, or None. Raises RuntimeError after the graph was freed, or if it was written in place since.
     fn unpack(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match (self.saved()?, self.place) {

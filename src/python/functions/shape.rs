@@ -30,7 +30,7 @@ fn missing(function: &str, name: &str) -> PyErr {
 }
 
 /// Sizes that are given one by one, as one sequence, or by keyword.
-fn sizes(
+pub(crate) fn sizes(
     function: &str,
     given: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
@@ -143,6 +143,18 @@ functions_and_methods! {
     /// Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller.
     fn chunk(x, chunks: i64, dim: i64) sig(chunks, dim=0) {
         tuple(x.py(), parts::chunk(PyTensor::of(x), chunks, dim)?)
+    }
+    /// As `split` with one size, but the parts are no views: writing to one in place leaves the history of the others as it is.
+    fn unsafe_split(x, split_size: i64, dim: i64) sig(split_size, dim=0) {
+        tuple(x.py(), parts::unsafe_split(PyTensor::of(x), split_size, dim)?)
+    }
+    /// As `split_with_sizes`, but the parts are no views: writing to one in place leaves the history of the others as it is.
+    fn unsafe_split_with_sizes(x, split_sizes: &PyObj<'_>, dim: i64) sig(split_sizes, dim=0) {
+        tuple(x.py(), parts::unsafe_split_sizes(PyTensor::of(x), &ints(split_sizes)?, dim)?)
+    }
+    /// As `chunk`, but the parts are no views: writing to one in place leaves the history of the others as it is.
+    fn unsafe_chunk(x, chunks: i64, dim: i64) sig(chunks, dim=0) {
+        tuple(x.py(), parts::unsafe_chunk(PyTensor::of(x), chunks, dim)?)
     }
     /// Splits along `dim` into a number of parts whose sizes differ by at most one, or at a list of positions.
     fn tensor_split(x, indices_or_sections: &PyObj<'_>, dim: i64) sig(indices_or_sections, dim=0) {

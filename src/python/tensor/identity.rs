@@ -319,6 +319,24 @@ unsafe fn has_state(obj: *mut ffi::PyObject) -> bool {
     }
 }
 
+/// Exchanges the tensors of two objects. The objects keep their classes and attributes.
+pub(crate) fn swap(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) {
+    let (a, b) = (a.as_ptr(), b.as_ptr());
+    if std::ptr::eq(a, b) {
+        return;
+    }
+    // SAFETY: two live `Tensor` objects, under the GIL, so no other thread makes a reference into them; this function holds none either. Live
+    // objects own their tensors, so exchanging the counted handles keeps both counts right.
+    unsafe {
+        let (one, other) = (contents(a).cast_mut(), contents(b).cast_mut());
+        std::ptr::swap(&raw mut (*one).t, &raw mut (*other).t);
+        for (obj, cell) in [(a, one), (b, other)] {
+            (*cell).link.me.store(obj, Ordering::Relaxed);
+            (*cell).t.slot().set(obj.cast());
+        }
+    }
+}
+
 /// Gives a subclass the destructor that preserves objects, and the fast operators.
 pub(crate) fn preserve_subclass(cls: &Bound<'_, PyType>) {
     let ty = cls.as_type_ptr();

@@ -36,8 +36,15 @@ impl PyTensor {
     }
 }
 
+/// Exchanges the tensors of two objects, which keep their classes and attributes.
+#[pyfunction]
+fn _swap_tensor_impl(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) {
+    identity::swap(a, b);
+}
+
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()?;
+    m.add_function(wrap_pyfunction!(_swap_tensor_impl, m)?)?;
     identity::register(m)?;
     attributes::register(m)?;
     complex::register(m)
@@ -94,6 +101,21 @@ impl PyTensor {
         identity::preserve_subclass(cls);
     }
 
+    /// A tensor of this one's dtype and device, of sizes or of data: `new_empty` and `new_tensor` in one.
+    ///
+    /// Args:
+    ///     *args: Sizes, a tensor of the same dtype (an alias of it), a storage, or a sequence of numbers.
+    ///     **kwargs: `size` or `data`, in place of `*args`; `device`, which must be of this tensor's kind.
+    ///
+    /// Raises:
+    ///     TypeError: An argument is none of these, or a tensor of another dtype.
+    #[pyo3(name = "new", signature = (*args, **kwargs))]
+    fn make_alike(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        let new = slf.py().import("rgrad._construct")?.getattr("new")?;
+        let all = std::iter::once(slf.clone().into_any()).chain(args.iter()).collect::<Vec<_>>();
+        Ok(new.call(PyTuple::new(slf.py(), all)?, kwargs)?.unbind())
+    }
+
     /// A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is constructed.
     #[staticmethod]
     #[pyo3(signature = (cls, data, require_grad=false))]
@@ -104,6 +126,11 @@ impl PyTensor {
         let t = PyTensor::of(data).detach();
         t.set_requires_grad(require_grad)?;
         identity::make_as(cls, t)
+    }
+
+    /// The number of holders of the tensor: variables, graphs, other tensors.
+    fn _use_count(slf: &Bound<'_, Self>) -> usize {
+        Self::of(slf).holders()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

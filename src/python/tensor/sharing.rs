@@ -7,9 +7,11 @@ use crate::autograd::{check_inplace, level, mode};
 use crate::error::Error;
 use crate::python::args::{as_tensor, tensor, type_name};
 use crate::python::errors::{runtime, type_error};
+use crate::python::functions::shape::sizes;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 #[pymethods]
 impl PyTensor {
@@ -37,6 +39,12 @@ impl PyTensor {
         wrap(slf.py(), t.data())
     }
 
+    #[deleter]
+    fn delete_data(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let _ = slf;
+        Err(runtime("Deleting tensor data is not allowed. Delete tensor instead!"))
+    }
+
     #[setter]
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         if level::depth() > 0 {
@@ -45,10 +53,10 @@ impl PyTensor {
                 "mutating directly with `.data` {kind} is not allowed; use an in-place operation such as copy_()"
             )));
         }
-        let Some(data) = as_tensor(data) else {
+        let Some(new) = as_tensor(data) else {
             return Err(type_error(format!("Variable data has to be a tensor, but got {}", type_name(data))));
         };
-        Ok(Self::of(slf).set_data(data)?)
+        Ok(Self::of(slf).set_data(new)?)
     }
 
     /// Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor becomes empty.
@@ -81,6 +89,44 @@ impl PyTensor {
         }
         t.set_data(&source)?;
         t.increment_version("set_");
+        Ok(slf.clone())
+    }
+
+    /// Gives this tensor other sizes in place, in row-major order. Elements that were not there before are not initialised.
+    ///
+    /// The memory grows if it is too small.
+    ///
+    /// Args:
+    ///     *size: The sizes, one by one or as a sequence.
+    ///     **kwargs: `size`, in place of `*size`; `memory_format` has no effect.
+    ///
+    /// Raises:
+    ///     RuntimeError: The tensor requires grad, or its memory would have to grow and other tensors use it, too.
+    #[pyo3(signature = (*size, **kwargs))]
+    fn resize_<'py>(slf: &Bound<'py, Self>, size: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, Self>> {
+        let kwargs = kwargs.map(PyDictMethods::copy).transpose()?;
+        if let Some(kw) = &kwargs
+            && kw.contains("memory_format")?
+        {
+            kw.del_item("memory_format")?;
+        }
+        Self::of(slf).resize(&sizes("resize_", size, kwargs.as_ref(), "size")?)?;
+        Ok(slf.clone())
+    }
+
+    /// As `resize_`, with the sizes of `the_template`.
+    ///
+    /// Raises:
+    ///     RuntimeError: As for `resize_`.
+    #[pyo3(signature = (the_template, *, memory_format=None))]
+    fn resize_as_<'py>(
+        slf: &Bound<'py, Self>,
+        the_template: &Bound<'py, PyAny>,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let _ = memory_format;
+        let like = tensor(the_template, "resize_as_(): argument 'the_template' (position 1)")?.shape();
+        Self::of(slf).resize(&like.iter().map(|n| *n as i64).collect::<Vec<_>>())?;
         Ok(slf.clone())
     }
 

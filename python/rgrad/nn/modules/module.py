@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from ... import _core
+from ... import __future__, _core
 from ..._core import Tensor, dtype
 from ..._guards import NoGradGuard
 from ..._info import typename
@@ -37,6 +37,22 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+def _converted(param: Parameter, fn: Callable[[Tensor], Tensor], swap: bool) -> Parameter:
+    """A new parameter, or for ``swap`` the old object with the new values; see ``rgrad.__future__``."""
+    grad = param.grad
+    new = Parameter(fn(param.detach()), param.requires_grad)
+    if grad is not None:
+        new_grad = fn(grad).requires_grad_(grad.requires_grad)
+        new.grad = new_grad
+    if not swap:
+        return new
+    from ...utils._swap import swap_tensors
+
+    del grad
+    swap_tensors(param, new)
+    return param
 
 
 class Module(HasHooks, HasState):
@@ -442,9 +458,14 @@ class Module(HasHooks, HasState):
         if recurse:
             for child in self.children():
                 child._apply(fn, recurse)
+        swap = __future__.get_swap_module_params_on_conversion()
+        overwrite = __future__.get_overwrite_module_params_on_conversion()
         with NoGradGuard():
-            for param in self._parameters.values():
+            for name, param in self._parameters.items():
                 if param is None:
+                    continue
+                if swap or overwrite:
+                    self._parameters[name] = _converted(param, fn, swap)
                     continue
                 # The Parameter object stays the same, since optimizers hold it. Its grad is dropped first: shapes and
                 # dtypes of the two must always agree.
