@@ -199,6 +199,18 @@ def make_cycle(kind: str) -> weakref.ref[Thing]:
         kept: list[Any] = [thing]
         with rgrad.autograd.graph.saved_tensors_hooks(lambda t: kept, lambda kept: kept[1]):
             kept.append((x * x).grad_fn)
+    elif kind == "hook of a context with its output":
+        y = function().apply(x)
+        y.grad_fn.register_hook(lambda a, b, keep=(y.grad_fn, y, thing): None)
+    elif kind == "hook of an output with its context":
+        y = function().apply(x)
+        y.register_hook(lambda g, keep=(y.grad_fn, y, thing): None)
+    elif kind == "context and output in attributes":
+        y = function().apply(x)
+        y.grad_fn.out, y.note, y.thing = y, y.grad_fn, thing
+    elif kind == "context and a later result in attributes":
+        y = function().apply(x)
+        y.grad_fn.later, y.grad_fn.itself, y.grad_fn.thing = y.exp(), y.grad_fn, thing
     else:
         node = function().apply(x).grad_fn
         node.next = (x * 2).exp().grad_fn
@@ -215,6 +227,10 @@ def make_cycle(kind: str) -> weakref.ref[Thing]:
         "attribute of a context",
         "packed value",
         "two nodes",
+        "hook of a context with its output",
+        "hook of an output with its context",
+        "context and output in attributes",
+        "context and a later result in attributes",
     ],
 )
 def test_cycles_are_collected(kind: str) -> None:
@@ -269,6 +285,31 @@ def test_a_context_in_a_garbage_traceback_serves_its_graph() -> None:
     y.sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("held", ["output", "later", "context"])
+def test_cycles_with_something_that_is_held_are_left_alone(held: str) -> None:
+    x, thing = leaf(), Thing()
+    end = weakref.ref(thing)
+    y = function(lambda ctx, x: x * 2, lambda ctx, g: g * len(ctx.values)).apply(x)
+    y.grad_fn.values, y.grad_fn.itself, y.grad_fn.thing = [1, 2, 3], y.grad_fn, thing
+    y.note = y.grad_fn
+    y.grad_fn.register_hook(lambda a, b, keep=(y, y.grad_fn): None)
+    z = y.exp()
+    keep = {"output": y, "later": z, "context": y.grad_fn}[held]
+    del y, z, thing
+    for _ in range(3):
+        gc.collect()
+    assert end() is not None
+    if held == "context":
+        assert keep.values == [1, 2, 3]
+        assert keep.next_functions[0][0].variable is x
+    else:
+        keep.sum().backward()
+        assert x.grad is not None
+    keep = None
+    gc.collect()
+    assert end() is None
 
 
 def test_a_cycle_that_is_reachable_is_left_alone() -> None:

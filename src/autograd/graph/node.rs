@@ -84,6 +84,11 @@ pub trait Vjp: Send + Sync + 'static {
         None
     }
 
+    /// Whether the foreign object that represents the node holds it, and the node holds the object. For the garbage collector.
+    fn owned_by_object(&self) -> bool {
+        false
+    }
+
     /// The form in which a node holds it.
     fn into_node(self) -> NodeOp
     where

@@ -3,7 +3,7 @@
 //! Only single owners are followed, and no lock is waited for: an object behind a shared handle may be reachable from elsewhere, and counting it
 //! would free it too early.
 
-use crate::autograd::graph::node::{Node, NodeOp};
+use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::tensor::{Tensor, WeakTensor};
 use std::any::Any;
 use std::sync::Arc;
@@ -27,24 +27,38 @@ enum Reachable {
 /// caller's object). Iterative, because graphs are deep.
 pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
     // The clone in the work list is the second holder.
-    visit(Reachable::Tensor(t.clone()), f);
+    visit(Reachable::Tensor(t.clone()), false, f);
 }
 
-/// As `visit_foreign`, for a node that has exactly one other handle (the caller's object).
-pub fn visit_node(node: Arc<Node>, f: &mut dyn FnMut(Foreign<'_>)) {
-    visit(Reachable::Node(node), f);
+/// As `visit_foreign`, for a node that has exactly one other handle (the caller's object). `function`: with the node's own Function.
+pub fn visit_node(node: Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
+    visit(Reachable::Node(node), function, f);
 }
 
-fn visit(start: Reachable, f: &mut dyn FnMut(Foreign<'_>)) {
-    let mut first = matches!(start, Reachable::Tensor(_));
+/// Follows an edge that alone holds its node. A node that its own object holds, too, is that object's matter: only that is shown.
+fn follow(edge: &Edge, work: &mut Vec<Reachable>, f: &mut dyn FnMut(Foreign<'_>)) {
+    match (Arc::strong_count(&edge.node), edge.node.op()) {
+        (1, _) => work.push(Reachable::Node(edge.node.clone())),
+        (2, NodeOp::Other(o)) if o.owned_by_object() => {
+            if let Some(a) = o.as_any() {
+                f(Foreign::Function(a));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `own`: whether the object of the start is shown.
+fn visit(start: Reachable, own: bool, f: &mut dyn FnMut(Foreign<'_>)) {
+    let mut shown = own;
     let mut work = vec![start];
     while let Some(w) = work.pop() {
         match w {
             Reachable::Tensor(t) => {
-                if !first && let Some((p, true)) = t.slot().get() {
+                if shown && let Some((p, true)) = t.slot().get() {
                     f(Foreign::Slot(p));
                 }
-                first = false;
+                shown = true;
                 let Some(core) = t.try_read() else { continue };
                 if let Some(m) = &core.meta {
                     for (_, h) in &m.hooks.tensor {
@@ -59,28 +73,26 @@ fn visit(start: Reachable, f: &mut dyn FnMut(Foreign<'_>)) {
                         work.push(Reachable::Tensor(g.clone()));
                     }
                 }
-                if let Some(e) = &core.grad_fn
-                    && Arc::strong_count(&e.node) == 1
-                {
-                    work.push(Reachable::Node(e.node.clone()));
+                if let Some(e) = &core.grad_fn {
+                    follow(e, &mut work, f);
                 }
             }
             Reachable::Node(n) => {
-                if let NodeOp::Other(o) = n.op()
+                if shown
+                    && let NodeOp::Other(o) = n.op()
                     && Arc::strong_count(o) == 1
                     && let Some(a) = o.as_any()
                 {
                     f(Foreign::Function(a));
                 }
+                shown = true;
                 n.try_parts(&mut |h| f(Foreign::Hook(h)), &mut |s| {
                     if s.holders() == 1 {
                         work.push(Reachable::Tensor(s.clone()));
                     }
                 });
                 for e in n.edges().iter().flatten() {
-                    if Arc::strong_count(&e.node) == 1 {
-                        work.push(Reachable::Node(e.node.clone()));
-                    }
+                    follow(e, &mut work, f);
                 }
             }
         }

@@ -4,6 +4,9 @@
 //! `forward` or `backward` has stored), ownership is reversed: the context owns the node, and the node's pointer to the context is not counted. When
 //! Python's last reference goes while a graph still holds the node, the node owns the context again. So either keeps the other alive, and there is no
 //! cycle. Python objects of tensors do the same (`tensor::identity`). Everything here happens under the GIL.
+//!
+//! Only counted references mean something to the garbage collector. So while it runs, contexts that own a node which a graph holds, too, are pinned:
+//! the node has a counted reference as well, and a tensor that is the node's only other holder reports it. The context reports the rest.
 
 use super::function::FunctionCtx;
 use super::node::PyNode;
@@ -11,11 +14,13 @@ use crate::autograd::Node;
 use crate::backend::lock_order::Table;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pyo3::{PyTraverseError, PyVisit};
+use rustc_hash::FxHashSet;
 use std::os::raw::{c_int, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// A node's reference to its context.
 pub(crate) struct ContextRef {
@@ -23,13 +28,20 @@ pub(crate) struct ContextRef {
     object: AtomicPtr<ffi::PyObject>,
     /// The counted reference, while the node owns the context.
     owned: Table<Option<Py<PyAny>>>,
+    /// The garbage collector runs, and the node has a counted reference although the context owns it.
+    pinned: AtomicBool,
     /// The node stays the owner: the context keeps outputs, and they the node. The collector follows that from the outputs (`function_gc`).
     fixed: AtomicBool,
 }
 
 impl ContextRef {
     pub(crate) fn owning(ctx: Py<PyAny>) -> ContextRef {
-        ContextRef { object: AtomicPtr::new(ctx.as_ptr()), owned: Table::new(Some(ctx)), fixed: AtomicBool::new(false) }
+        ContextRef {
+            object: AtomicPtr::new(ctx.as_ptr()),
+            owned: Table::new(Some(ctx)),
+            pinned: AtomicBool::new(false),
+            fixed: AtomicBool::new(false),
+        }
     }
 
     /// The context; None after it is gone.
@@ -57,8 +69,13 @@ impl ContextRef {
             if let Ok(ctx) = reference.bind(py).cast::<PyNode>() {
                 ctx.get().own(node);
             }
+            remember(py, node);
             drop(reference);
         }
+    }
+
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pinned.load(Ordering::Relaxed)
     }
 
     /// The context, for Python to keep.
@@ -97,6 +114,61 @@ impl ContextRef {
     }
 }
 
+/// The nodes that contexts own; also some that they owned.
+static OWNED_NODES: Table<Vec<Weak<Node>>> = Table::new(Vec::new());
+/// The nodes whose contexts are pinned.
+static PINNED: Table<Vec<Weak<Node>>> = Table::new(Vec::new());
+
+fn remember(py: Python<'_>, node: &Arc<Node>) {
+    static CALLBACK: PyOnceLock<()> = PyOnceLock::new();
+    // Without the callback such contexts are never collected as long as a graph holds their nodes.
+    let _ = CALLBACK.get_or_try_init(py, || -> PyResult<()> {
+        let callback = wrap_pyfunction!(around_collections, py)?;
+        py.import("gc")?.getattr("callbacks")?.call_method1("append", (callback,)).map(drop)
+    });
+    let mut list = OWNED_NODES.lock();
+    // The collector may be off.
+    if list.len() >= 64 && list.len().is_power_of_two() {
+        list.retain(|node| node.strong_count() > 0);
+    }
+    list.push(Arc::downgrade(node));
+}
+
+/// Runs before and after each run of the garbage collector.
+#[pyfunction]
+fn around_collections(py: Python<'_>, phase: &str, _info: &Bound<'_, PyAny>) {
+    let alive =
+        |list: &Table<Vec<Weak<Node>>>| -> Vec<Arc<Node>> { std::mem::take(&mut *list.lock()).iter().filter_map(Weak::upgrade).collect() };
+    if phase == "start" {
+        let mut seen = FxHashSet::default();
+        let nodes: Vec<Arc<Node>> = alive(&OWNED_NODES).into_iter().filter(|n| seen.insert(Arc::as_ptr(n))).collect();
+        for node in nodes {
+            let Some(owner) = super::function::context_ref(&node) else { continue };
+            let Some(ctx) = owner.get(py) else { continue };
+            if !ctx.cast::<PyNode>().is_ok_and(|ctx| ctx.get().owns()) {
+                continue;
+            }
+            OWNED_NODES.lock().push(Arc::downgrade(&node));
+            // The context, this function, and others.
+            if Arc::strong_count(&node) > 2 {
+                *owner.owned.lock() = Some(ctx.unbind());
+                owner.pinned.store(true, Ordering::Relaxed);
+                PINNED.lock().push(Arc::downgrade(&node));
+            }
+        }
+    } else {
+        for node in alive(&PINNED) {
+            let Some(owner) = super::function::context_ref(&node) else { continue };
+            owner.pinned.store(false, Ordering::Relaxed);
+            let unpinned = match owner.get(py) {
+                Some(ctx) if ctx.cast::<PyNode>().is_ok_and(|ctx| ctx.get().owns()) => owner.owned.lock().take(),
+                _ => None,
+            };
+            drop(unpinned);
+        }
+    }
+}
+
 /// The offset of the `PyNode` in a context.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// PyO3's own destructor of contexts.
@@ -115,8 +187,8 @@ unsafe fn node_of<'a>(ctx: *mut ffi::PyObject) -> &'a PyNode {
     unsafe { &*ctx.cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast::<PyNode>() }
 }
 
-/// Shows nothing of a context whose node a graph holds, too, not even its class. The graph needs all of it, but has no counted reference that the
-/// collector could know.
+/// Shows nothing of a context whose node a graph holds, too, and which is not pinned; not even its class. The graph needs all of it, but has no
+/// counted reference that the collector could know.
 unsafe extern "C" fn traverse(ctx: *mut ffi::PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
     // SAFETY: Python calls this with a live context.
     unsafe {
@@ -128,7 +200,7 @@ unsafe extern "C" fn traverse(ctx: *mut ffi::PyObject, visit: ffi::visitproc, ar
     }
 }
 
-/// Leaves a context alone whose node a graph holds, too: when nothing else refers to it, it becomes the node's.
+/// Leaves a context alone whose node a graph holds, too, and which is not pinned: when nothing else refers to it, it becomes the node's.
 unsafe extern "C" fn clear(ctx: *mut ffi::PyObject) -> c_int {
     // SAFETY: Python calls this with a live context, under the GIL.
     unsafe {

@@ -104,6 +104,10 @@ impl Vjp for Backward {
         Some(self)
     }
 
+    fn owned_by_object(&self) -> bool {
+        self.ctx.is_pinned()
+    }
+
     fn vjp(&self, cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
         let _lines = Inherit::suspend();
         attach(|py| {

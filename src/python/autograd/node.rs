@@ -6,6 +6,7 @@ use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine, ownership};
 use crate::backend::lock_order::Table;
 use crate::python::args::as_tensor;
+use crate::python::autograd::context_owner::ContextRef;
 use crate::python::autograd::function::context_ref;
 use crate::python::autograd::hooks::{HookHandle, PyHook};
 use crate::python::autograd::saved;
@@ -80,9 +81,17 @@ impl PyNode {
         }
     }
 
-    /// Whether this object owns a node that others hold, too. True also while that changes.
+    /// Whether this object owns a node that others hold, too, and the node has no counted reference to it. True also while that changes.
     pub(crate) fn is_shared(&self) -> bool {
-        self.hold.try_lock().is_none_or(|hold| matches!(&*hold, Hold::Strong(n) if Arc::strong_count(n) > 1))
+        self.hold.try_lock().is_none_or(|hold| match &*hold {
+            Hold::Strong(n) => Arc::strong_count(n) > 1 && !context_ref(n).is_some_and(ContextRef::is_pinned),
+            _ => false,
+        })
+    }
+
+    /// Whether this object owns its node.
+    pub(crate) fn owns(&self) -> bool {
+        matches!(&*self.hold.lock(), Hold::Strong(_))
     }
 
     /// What the owned node knows of this object is no longer true.
@@ -276,17 +285,19 @@ impl PyNode {
         self.node().map(|_| true)
     }
 
-    /// Shows what the node alone keeps alive, if only this object holds it.
+    /// Shows what the node alone keeps alive, if only this object holds it, or one that reports this object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Some(hold) = self.hold.try_lock() else { return Ok(()) };
         let Hold::Strong(node) = &*hold else { return Ok(()) };
-        if Arc::strong_count(node) != 1 {
+        // One other holder of the node reports a pinned context, and nothing else.
+        let pinned = context_ref(node).is_some_and(ContextRef::is_pinned);
+        if Arc::strong_count(node) != 1 + usize::from(pinned) {
             return Ok(());
         }
         let node = node.clone();
         drop(hold);
         let mut result = Ok(());
-        ownership::visit_node(node, &mut |f| {
+        ownership::visit_node(node, !pinned, &mut |f| {
             if result.is_ok() {
                 result = identity::traverse_foreign(f, &visit);
             }
