@@ -83,8 +83,9 @@ class Observer:
                 facts[name] = getattr(x, name)
             except Exception as error:
                 facts[name] = ["error", type(error), str(error)]
-        with contextlib.suppress(RuntimeError):
-            facts["version"] = x._version
+        if not facts["inference"]:
+            with contextlib.suppress(RuntimeError):
+                facts["version"] = x._version
         facts["view"] = x._is_view()
         try:
             facts["node"] = x.grad_fn is not None
@@ -190,6 +191,7 @@ SAME_MEANING: tuple[tuple[str, str], ...] = (
     (r"different size than that of the original", r"has been modified inplace"),
     (r"must be Tensor, not NoneType", "Expected gradient function to be set"),
     ("", r"^'NoneType' object has no attribute"),
+    (r"^expected Variable, but hook returned", r"can't replace a None gradient"),
     (r"a mismatch was detected", r"a mismatch was detected"),
     (r"base or another view of its base has been modified inplace", r"don't support automatic differentiation"),
 )
@@ -200,7 +202,8 @@ SAME_MEANING: tuple[tuple[str, str], ...] = (
 ENDS = (
     r"Inplace update to inference tensor outside InferenceMode|is out of bounds|Expected gradient function to be set|"
     r"some elements of the input tensor and the written-to tensor|Trying to backward through the graph a second time|"
-    r"'NoneType' object has no attribute 'next_functions'|A leaf node was passed to _will_engine_execute_node|"
+    r"'NoneType' object has no attribute 'next_functions'|Output of saved tensor unpack_hook expected to be a Tensor|"
+    r"A leaf node was passed to _will_engine_execute_node|"
     r"more than one element of the written-to tensor"
 )
 

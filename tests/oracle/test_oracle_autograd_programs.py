@@ -30,6 +30,12 @@ FOUND: dict[str, list[str]] = {
     "jacfwd of a view with gaps": ["v = c.t()", "w = v.diagonal()", "d = T.func.jacfwd(lambda x: (x * x).sum(0))(w)"],
     "hessian of a transposed tensor": ["d = T.func.hessian(lambda x: (x ** 3).sum())(c.t()).clone()"],
     "a write inside of vmap": ["d = T.func.vmap(T.func.vmap(lambda x: x.add_(1)))(c).clone()"],
+    "hooks of a root from which nothing leads to an input": [
+        "c = a * 1",
+        "c.retain_grad()",
+        "c.register_hook(lambda g: log(g))",
+        "T.autograd.grad(c, [b], T.ones_like(c), retain_graph=True)",
+    ],
     "one number everywhere": ["v = c[:1].expand(3, 3)", "v.zero_()", "v.fill_(2)"],
     "a gradient of another shape for what requires none": ["w.backward(c)"],
     "no tensor among the inputs": ["d = T.autograd.grad(a.sum(), [a, None])"],

@@ -293,6 +293,10 @@ impl<'a> GraphTask<'a> {
         let buffers = std::mem::take(&mut self.nodes[i].grads);
         let mut grads: Grads = buffers.iter().map(|p| self.buffers.take(*p).map(Gradient::into_tensor)).collect();
         if !needed {
+            // Only a root has gradients then.
+            if grads.iter().any(Option::is_some) {
+                node_hooks::tensor_hooks(node, node.hooks().as_ref(), &mut grads).map_err(|e| with_forward_line(e, node))?;
+            }
             self.skip_node(i);
             return Ok(());
         }

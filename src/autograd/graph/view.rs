@@ -424,7 +424,7 @@ fn write_refused(t: &Tensor, creation: Creation, label: Option<&str>) -> Error {
 /// Checks whether an in-place operation may write to `t` and be recorded.
 pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<()> {
     let mode = mode::current();
-    if t.is_inference() && !mode.inference && !(records && t.is_leaf()) {
+    if t.is_inference() && !mode.inference && !(records && t.read().requires_grad && t.is_leaf()) {
         return Err(Error::runtime(format!(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before \
              doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details. (in {label})"
