@@ -48,8 +48,32 @@ if TYPE_CHECKING:
     from . import utils as utils
     from . import wgpu as wgpu
     from .func import vmap as vmap
+    from .nn.functional import bilinear as bilinear
+    from .nn.functional import channel_shuffle as channel_shuffle
+    from .nn.functional import cosine_similarity as cosine_similarity
+    from .nn.functional import pairwise_distance as pairwise_distance
+    from .nn.functional import pdist as pdist
+    from .nn.functional import pixel_shuffle as pixel_shuffle
+    from .nn.functional import pixel_unshuffle as pixel_unshuffle
+    from .nn.functional import rrelu_ as rrelu_
+    from .nn.functional import selu as selu
+    from .nn.functional import selu_ as selu_
+    from .nn.functional._distance import cdist as cdist
     from .serialization import load as load
     from .serialization import save as save
+
+_FUNCTIONS = (
+    "bilinear",
+    "channel_shuffle",
+    "cosine_similarity",
+    "pairwise_distance",
+    "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "rrelu_",
+    "selu",
+    "selu_",
+)
 
 __getattr__, __dir__ = _lazily(
     __name__,
@@ -66,7 +90,14 @@ __getattr__, __dir__ = _lazily(
         "utils",
         "wgpu",
     ),
-    {"load": "serialization", "save": "serialization", "vmap": "func"},
+    {
+        "load": "serialization",
+        "save": "serialization",
+        "vmap": "func",
+        # Functions that PyTorch has at its top level, too, with these parameters.
+        **dict.fromkeys(_FUNCTIONS, "nn.functional"),
+        "cdist": "nn.functional._distance",
+    },
 )
 
 __version__ = "0.1.0"
@@ -74,7 +105,9 @@ __version__ = "0.1.0"
 __all__ = sorted(  # noqa: PLE0605
     {
         *_core_names,
+        *_FUNCTIONS,
         "autograd",
+        "cdist",
         "cuda",
         "enable_grad",
         "finfo",

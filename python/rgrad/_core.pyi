@@ -528,6 +528,10 @@ class Tensor:
             RuntimeError: The memory is on a device, where it has no address in this process, or the tensor
             belongs to a function transform.
         """
+    def deg2rad(self) -> Tensor:
+        """An angle in degrees as one in radians."""
+    def deg2rad_(self) -> Tensor:
+        """In-place form of `deg2rad`."""
     def detach(self) -> Tensor:
         """A tensor without history that shares this tensor's memory and version counter."""
     def detach_(self) -> Tensor:
@@ -847,6 +851,8 @@ class Tensor:
         """`x - log(sum(exp(x)))` along `dim`, without overflow."""
     def logaddexp(self, other: _Operand) -> Tensor:
         """The logarithm of the sum of the exponentials of both inputs."""
+    def logaddexp2(self, other: _Operand) -> Tensor:
+        """The logarithm to base 2 of the sum of 2 to the power of both inputs."""
     def logcumsumexp(self, dim: _int) -> Tensor:
         """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
     def logical_and(self, other: _Operand) -> Tensor:
@@ -1141,6 +1147,8 @@ class Tensor:
         """This tensor to the power of `exponent`."""
     def pow_(self, exponent: _Operand) -> Tensor:
         """Raises this tensor to a power in place."""
+    def prelu(self, weight: Tensor) -> Tensor:
+        """The input where it is positive, else the input times a weight: one for all, or one for each channel."""
     def prod(
         self,
         dim: _int | None = None,
@@ -1170,6 +1178,10 @@ class Tensor:
             interpolation: How a quantile between two elements is computed: 'linear', 'lower', 'higher',
             'midpoint' or 'nearest'.
         """
+    def rad2deg(self) -> Tensor:
+        """An angle in radians as one in degrees."""
+    def rad2deg_(self) -> Tensor:
+        """In-place form of `rad2deg`."""
     def random_(
         self, from_: _int | None = None, /, to: _int | None = None, *, generator: Generator | None = None
     ) -> Tensor:
@@ -2367,6 +2379,9 @@ def cumsum(input: Tensor, dim: _int, *, dtype: _DType | None = None, out: Tensor
 
 default_generator: Generator
 
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """An angle in degrees as one in radians."""
+
 def diag(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """A square matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
 
@@ -2793,6 +2808,9 @@ def log_softmax(input: Tensor, dim: _int, dtype: _DType | None = None, *, out: T
 def logaddexp(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of the exponentials of both inputs."""
 
+def logaddexp2(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm to base 2 of the sum of 2 to the power of both inputs."""
+
 def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
 
@@ -3134,6 +3152,9 @@ pointwise_names: _tuple[_str, ...]
 def pow(input: _Operand, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`, of which one may be a number."""
 
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """The input where it is positive, else the input times a weight: one for all, or one for each channel."""
+
 preserve_format: memory_format
 
 def prod(
@@ -3169,6 +3190,9 @@ def quantile(
         interpolation: How a quantile between two elements is computed: 'linear', 'lower', 'higher', 'midpoint' or
         'nearest'.
     """
+
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """An angle in radians as one in degrees."""
 
 def rand(
     *size: _int | _Sizes,
@@ -3937,6 +3961,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "default_generator",
+    "deg2rad",
     "device",
     "diag",
     "diag_embed",
@@ -4049,6 +4074,7 @@ __all__ = [
     "log10",
     "log_softmax",
     "logaddexp",
+    "logaddexp2",
     "logcumsumexp",
     "logical_and",
     "logical_not",
@@ -4107,10 +4133,12 @@ __all__ = [
     "permute",
     "pointwise_names",
     "pow",
+    "prelu",
     "preserve_format",
     "prod",
     "promote_types",
     "quantile",
+    "rad2deg",
     "rand",
     "rand_like",
     "randint",

@@ -2,6 +2,7 @@
 //! functions for the bindings. Not here: kernels (`backend`), the primitives of differentiation (`autograd/primitives.rs`), conversion of
 //! Python's arguments (`python`).
 
+pub mod activation;
 pub mod batch;
 pub mod blocks;
 pub mod clamp;
@@ -35,4 +36,4 @@ pub mod unique;
 
 /// The declared functions of all families.
 pub const DECLARED: &[&[declared::Declared]] =
-    &[extreme::DECLARED, matmul::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED, scan::DECLARED, softmax::DECLARED];
+    &[activation::DECLARED, extreme::DECLARED, matmul::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED, scan::DECLARED, softmax::DECLARED];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import op_activations
+import op_functions
 import op_index
 import op_linalg
 import op_order
@@ -21,6 +22,7 @@ OPS: list[Op] = [
     *op_index.OPS,
     *op_views.OPS,
     *op_order.OPS,
+    *op_functions.OPS,
 ]
 BY_NAME: dict[str, Op] = {op.name: op for op in OPS}
 assert len(BY_NAME) == len(OPS), "two rows of one name"

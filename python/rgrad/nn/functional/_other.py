@@ -27,36 +27,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
     return input / norm if out is None else _core.div(input, norm, out=out)
 
 
-@overridable("input", native=_core.dropout, takes=("input", "p", "training"))
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability ``p`` and multiply the others by ``1 / (1 - p)`` (Srivastava et al. 2014).
-
-    Args:
-        input: A tensor of any shape.
-        p: The probability.
-        training: False makes this the identity.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Example:
-        >>> dropped = F.dropout(rgrad.ones(1000), p=0.2)
-        >>> dropped.unique()
-        tensor([0.0000, 1.2500])
-        >>> F.dropout(rgrad.ones(3), training=False)
-        tensor([1., 1., 1.])
-    """
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    if not inplace:
-        return _core.dropout(input, p, training)
-    return input.mul_(_core.dropout(_core.ones_like(input), p, training)) if training else input
-
-
 @overridable("tensor")
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Turn class indices into rows with a 1 at the index and 0 elsewhere.

@@ -5,7 +5,19 @@ from .. import functional as F
 from .module import Module
 
 
-class Dropout(Module):
+class _Dropout(Module):
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
     """In training, zeroes each element with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
 
     In evaluation mode it gives its input back (Srivastava et al. 2014).
@@ -28,16 +40,131 @@ class Dropout(Module):
         tensor([1., 1., 1.])
     """
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Give ``input`` with elements dropped, and ``input`` itself in evaluation mode."""
         return F.dropout(input, self.p, self.training, self.inplace) if self.training else input
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+
+class Dropout1d(_Dropout):
+    """In training, zeroes whole channels with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
+
+    In evaluation mode it gives its input back.
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        ``(N, C, L)`` or ``(C, L)``; the output has the shape of the input.
+
+    Example:
+        >>> nn.Dropout1d().eval()(rgrad.ones(2, 3, 4)).unique()
+        tensor([1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_Dropout):
+    """In training, zeroes whole channels of images with probability ``p`` and scales the others by ``1 / (1 - p)``.
+
+    In evaluation mode it gives its input back.
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        ``(N, C, H, W)`` or ``(N, C, L)``; the output has the shape of the input.
+
+    Example:
+        >>> nn.Dropout2d().eval()(rgrad.ones(2, 3, 4, 4)).unique()
+        tensor([1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_Dropout):
+    """In training, zeroes whole channels of volumes with probability ``p`` and scales the others by ``1 / (1 - p)``.
+
+    In evaluation mode it gives its input back.
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        ``(N, C, D, H, W)`` or ``(C, D, H, W)``; the output has the shape of the input.
+
+    Example:
+        >>> nn.Dropout3d().eval()(rgrad.ones(2, 3, 2, 2, 2)).unique()
+        tensor([1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    """In training, sets elements to selu's negative limit with probability ``p``, keeping mean and variance.
+
+    In evaluation mode it gives its input back.
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        Any; the output has the shape of the input.
+
+    Example:
+        >>> nn.AlphaDropout().eval()(rgrad.ones(4)).unique()
+        tensor([1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """In training, sets whole channels to selu's negative limit with probability ``p``, keeping mean and variance.
+
+    In evaluation mode it gives its input back.
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        ``(N, C, *)``; the output has the shape of the input.
+
+    Example:
+        >>> nn.FeatureAlphaDropout().eval()(rgrad.ones(2, 3, 4)).unique()
+        tensor([1.])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

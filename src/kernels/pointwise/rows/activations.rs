@@ -24,6 +24,12 @@ macro_rules! activations {
         A::select(x.gt(&x.lit(0.0)), x.clone(), x * negative_slope);
         x(g; x) { A::select(x.gt(&x.lit(0.0)), g.clone(), g * negative_slope) }
     }
+    /// The input where it is positive, else the input times a weight.
+    Real Prelu = "prelu" FloatOnly [PreluKernelBackward0](x, w as "weight") kinks [0.0], no_in_place, not_bound {
+        A::select(x.gt(&x.lit(0.0)), x.clone(), w * x);
+        x(g; x, w) { A::select(x.gt(&x.lit(0.0)), g.clone(), w * g) }
+        w(g; x) { A::select(x.gt(&x.lit(0.0)), g.lit(0.0), x * g) }
+    }
     /// `scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))`.
     Real Elu = "elu" FloatOnly [EluBackward0](x; alpha = 0.8 default 1.0, scale = 1.1 default 1.0, input_scale = 0.9 default 1.0) kinks [0.0] {
         A::select(

@@ -27,6 +27,16 @@ macro_rules! elementary {
         a(g; a, b) { g * (a - b).sigmoid() }
         b(g; a, b) { g * (b - a).sigmoid() }
     }
+    /// The logarithm to base 2 of the sum of 2 to the power of both inputs.
+    Real Logaddexp2 = "logaddexp2" FloatOnly [Logaddexp2Backward0](a, b), no_in_place {
+        {
+            let d = A::select(a.eq(&b), a.lit(0.0), a.clone() - b.clone());
+            let scale = d.lit(1.0 / LN_2);
+            a.max(b) + (-d.abs()).exp2().log1p() * scale
+        };
+        a(g; a, b) { g * ((a.clone() - b) * a.lit(LN_2)).sigmoid() }
+        b(g; a, b) { g * ((b - a.clone()) * a.lit(LN_2)).sigmoid() }
+    }
     /// `a * log(b)`, and 0 where `a` is 0 and `b` is not nan.
     Real Xlogy = "xlogy" Float [XlogyBackward0, XlogyBackward2, XlogyBackward1](a, b in 0.2 to 3.0) {
         {
@@ -107,6 +117,10 @@ macro_rules! elementary {
             }
         }
     }
+    /// An angle in degrees as one in radians.
+    Real Deg2rad = "deg2rad" Float [Deg2RadBackward0](x) { x.clone() * x.lit(PI / 180.0); x(g) { g.clone() * g.lit(PI / 180.0) } }
+    /// An angle in radians as one in degrees.
+    Real Rad2deg = "rad2deg" Float [Rad2DegBackward0](x) { x.clone() * x.lit(180.0 / PI); x(g) { g.clone() * g.lit(180.0 / PI) } }
     /// The hyperbolic sine.
     Analytic Sinh = "sinh" Float [SinhBackward0](x) { x.sinh(); x(g; x) { g * x.cosh().conj() } }
     /// The hyperbolic cosine.

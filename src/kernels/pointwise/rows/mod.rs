@@ -20,6 +20,6 @@ use arithmetic::arithmetic;
 use choosing::choosing;
 use elementary::elementary;
 use predicates::predicates;
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, SQRT_2};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI, SQRT_2};
 
 arithmetic! { [] choosing elementary activations predicates rows }

@@ -1,0 +1,173 @@
+"""Padding in all modes."""
+
+from collections.abc import Sequence
+
+from ... import _core
+from ..._core import Tensor
+from ..._overridable import overridable
+
+_SUPPORTED = """\
+Supported combinations for non-constant padding:
+  - 2D or 3D input: padding size = 2 (pads last dimension)
+  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)
+  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
+
+
+def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
+    ndim = input.dim()
+    sides = {ndim - 1 - i: (pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)}
+    result = input
+    for d, (before, after) in sides.items():
+        if input.size(d) + before + after < 0:
+            raise RuntimeError(
+                f"pad: the length must be non-negative, but size {input.size(d)} of dimension {d} with paddings "
+                f"{before} and {after} gives {input.size(d) + before + after}"
+            )
+    for d, (before, after) in sides.items():
+        size = result.size(d)
+        # Negative padding takes elements away; it may take some of the other side's padding, too.
+        if min(before, after) < 0:
+            if max(before, after) > 0 and size + min(before, after) < 0:
+                shape = [*result.shape[:d], size + before + after, *result.shape[d + 1 :]]
+                result = _core.full(shape, value, dtype=input.dtype, device=input.device) + (
+                    result.sum() * 0 if result.requires_grad else 0
+                )
+                continue
+            start = max(-before, 0)
+            result = result.narrow(d, start, size - start - max(-after, 0))
+        parts = [result]
+        for n, at in ((before, 0), (after, len(parts) + 1)):
+            if n > 0:
+                shape = [*result.shape[:d], n, *result.shape[d + 1 :]]
+                parts.insert(at, _core.full(shape, value, dtype=input.dtype, device=input.device))
+        if len(parts) > 1:
+            result = _core.cat(parts, d)
+    return input.clone() if result is input else result.contiguous()
+
+
+def _pieces(mode: str, x: Tensor, d: int, before: int, after: int) -> list[Tensor]:
+    """What the padded tensor is made of along one dimension."""
+    size = x.size(d)
+    middle = x.narrow(d, max(-before, 0), size - max(-before, 0) - max(-after, 0))
+    parts = [middle]
+    if mode == "reflect":
+        if before > 0:
+            parts.insert(0, x.narrow(d, 1, before).flip(d))
+        if after > 0:
+            parts.append(x.narrow(d, size - 1 - after, after).flip(d))
+    elif mode == "replicate":
+
+        def edge(at: int, n: int) -> Tensor:
+            return x.narrow(d, at, 1).expand(*x.shape[:d], n, *x.shape[d + 1 :])
+
+        if before > 0:
+            parts.insert(0, edge(0, before))
+        if after > 0:
+            parts.append(edge(size - 1, after))
+    else:
+        # What is repeated is taken from what is left of the tensor.
+        low, high = max(-before, 0), size - max(-after, 0)
+        if before > 0:
+            parts.insert(0, x.narrow(d, high - before, before))
+        if after > 0:
+            parts.append(x.narrow(d, low, after))
+    return parts
+
+
+def _check_sides(mode: str, input: Tensor, d: int, before: int, after: int) -> None:
+    size = input.size(d)
+    if mode == "circular":
+        if before > size or after > size:
+            raise RuntimeError(
+                f"Padding value causes wrapping around more than once.: got paddings {before} and {after} at dimension "
+                f"{d} of size {size}"
+            )
+        if size + before + after < 0:
+            raise RuntimeError(
+                f"Negative padding value is resulting in an empty dimension: got paddings {before} and {after} at "
+                f"dimension {d} of size {size}"
+            )
+        return
+    if size == 0:
+        raise RuntimeError(
+            f"Expected a tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
+            f"{list(input.shape)}"
+        )
+    if mode == "reflect" and (before >= size or after >= size):
+        raise RuntimeError(
+            f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({before}, {after}) at dimension {d} of input {list(input.shape)}"
+        )
+    if size + before + after < 1 or before <= -size or after <= -size:
+        raise RuntimeError(
+            f"input ({size}) is too small. Calculated output size of dimension {d}: {size + before + after}"
+        )
+
+
+@overridable("input")
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Pad a tensor at both ends of its last dimensions.
+
+    Args:
+        input: A tensor of any shape; in the other modes than ``"constant"`` it has one or two dimensions more than are
+            padded.
+        pad: How much at the start and the end of the last dimension, then of the one before it, and so on. Negative
+            numbers take away.
+        mode: ``"constant"``; ``"reflect"``, the elements next to the edge in reverse order; ``"replicate"``, the edge;
+            ``"circular"``, the elements at the other end.
+        value: The constant, 0 if it is None.
+
+    Returns:
+        A tensor with other sizes.
+
+    Raises:
+        NotImplementedError: There is no such mode, or not for this number of dimensions.
+        RuntimeError: ``pad`` has an odd length, or does not fit the input.
+
+    Example:
+        >>> F.pad(rgrad.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
+        tensor([[3., 2., 1., 2., 3., 2.]])
+        >>> F.pad(rgrad.tensor([1, 2]), (0, 2), value=9)
+        tensor([1, 2, 9, 9])
+    """
+    for i, n in enumerate(pad):
+        if isinstance(n, float) or not hasattr(n, "__index__"):
+            raise TypeError(
+                f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
+                f"{type(n).__name__} at pos {i}"
+            )
+    pad = [n.__index__() for n in pad]
+    if len(pad) % 2:
+        raise RuntimeError(f"Padding length must be divisible by 2: got {len(pad)}")
+    if len(pad) // 2 > input.dim():
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input.dim()}"
+        )
+    if mode == "constant":
+        return _constant(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    count = len(pad) // 2
+    if mode not in ("reflect", "replicate", "circular"):
+        if (count, input.dim()) in _RANKS:
+            raise NotImplementedError(f"Unrecognised padding mode {mode}")
+        count = 0
+    if (count, input.dim()) not in _RANKS:
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n{_SUPPORTED}"
+        )
+    if mode != "circular" and input.dtype == _core.bool:
+        raise NotImplementedError(f"pad: mode {mode} is not implemented for bool")
+    sides = [(input.dim() - 1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(count)]
+    for d, before, after in sides:
+        _check_sides(mode, input, d, before, after)
+    result = input
+    for d, before, after in sides:
+        parts = _pieces(mode, result, d, before, after)
+        result = _core.cat(parts, d) if len(parts) > 1 else parts[0]
+    return result.clone() if result is input else result.contiguous()
+
+
+# How many dimensions are padded, of a tensor of how many.
+_RANKS = {(1, 2), (1, 3), (2, 3), (2, 4), (3, 4), (3, 5)}
