@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from program_kit import compare, cut, function, leaf, registry  # noqa: E402
+from program_kit import compare, cut, function, hooks, leaf, registry  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -462,6 +462,26 @@ def retained_off(T: Any, log: list[Any]) -> Any:
     a.detach_()
     b.backward()
     return a.grad, x.grad
+
+
+@program
+def the_node_of_an_input_of_backward_runs(T: Any, log: list[Any]) -> Any:
+    x = leaf(T)
+    with hooks(T, lambda t: t.detach(), lambda t: (log.append("unpacked"), t)[1]):
+        a = x * x
+    a.grad_fn.register_prehook(lambda g: log.append(("before", g)))
+    a.grad_fn.register_hook(lambda i, o: log.append(("after", i, o)))
+    a.sum().backward(inputs=[a])
+    return a.grad, x.grad
+
+
+@program
+def grad_mode_that_a_hook_leaves_on(T: Any, log: list[Any]) -> Any:
+    x, w = leaf(T), leaf(T)
+    y = x * w
+    y.register_hook(lambda g: (T.set_grad_enabled(True), None)[1])
+    y.sum().backward()
+    log.append((x.grad.requires_grad, w.grad.requires_grad))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -308,6 +308,7 @@ impl<'a> GraphTask<'a> {
             }
         }
         if let NodeOp::Accumulate(leaf) = node.op() {
+            self.state.restore_mode();
             if self.accumulates {
                 self.accumulate(i, leaf, hooks.as_ref(), grads).map_err(|e| with_forward_line(e, node))?;
             }
@@ -316,7 +317,18 @@ impl<'a> GraphTask<'a> {
         // The node may have been needed only for its own gradient.
         if self.options.inputs.is_empty() || self.behind_is_needed(i) {
             node_hooks::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| with_forward_line(e, node))?;
+            if !is_foreign(node) {
+                self.state.restore_mode();
+            }
             self.run_vjp(i, node, hooks.as_ref(), grads)
+        } else if self.options.accumulate {
+            // As in PyTorch, the node of an input of `backward` runs, although nobody needs what it computes.
+            node_hooks::pre_hooks(node, hooks.as_ref(), &mut grads).map_err(|e| with_forward_line(e, node))?;
+            if is_foreign(node) {
+                return self.run_vjp(i, node, hooks.as_ref(), grads);
+            }
+            let given = hooks.as_ref().filter(|h| !h.post.is_empty()).map(|_| grads);
+            self.pass_none(i, node, hooks.as_ref(), given)
         } else {
             self.skip_node(i);
             Ok(())
@@ -409,7 +421,7 @@ impl<'a> GraphTask<'a> {
     fn run_vjp(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
         let needs: SmallVec<[bool; 4]> = self.nodes[i].targets.iter().map(|&t| t != NO_INDEX && self.nodes[t as usize].needed).collect();
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
-        if grads.iter().all(Option::is_none) && !matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some()) {
+        if grads.iter().all(Option::is_none) && !is_foreign(node) {
             return self.pass_none(i, node, hooks, given);
         }
         let site = match self.anomaly {
@@ -442,7 +454,7 @@ impl<'a> GraphTask<'a> {
         self.deliver(i, node, outs, &needs)
     }
 
-    /// Completes a node of an operation that no gradient has reached, as if it had run: hooks are called, and saved tensors are unpacked and freed.
+    /// Completes a node of an operation that computes no gradient, as if it had run: hooks are called, and saved tensors are unpacked and freed.
     fn pass_none(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, given: Option<Grads>) -> Result<()> {
         node.check_saved().map_err(|e| with_forward_line(e, node))?;
         if let Some(given) = given {
@@ -485,6 +497,11 @@ impl<'a> GraphTask<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether the node is that of a custom Function.
+fn is_foreign(node: &Node) -> bool {
+    matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some())
 }
 
 /// Fits the gradient for edge `k` of a node.

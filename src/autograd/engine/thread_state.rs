@@ -25,6 +25,12 @@ impl ThreadState {
     #[inline]
     pub fn restore(&self) {
         self.hooks.restore();
+        self.restore_mode();
+    }
+
+    /// Puts grad mode and inference mode back: an operation's node computes in those of the pass, whatever its hooks have switched.
+    #[inline]
+    pub fn restore_mode(&self) {
         let now = mode::current();
         if now != self.mode {
             mode::set(Mode { watch: now.watch, ..self.mode });
