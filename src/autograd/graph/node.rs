@@ -89,6 +89,11 @@ pub trait Vjp: Send + Sync + 'static {
         false
     }
 
+    /// The node of another operation that this one runs.
+    fn inner(&self) -> Option<&Arc<Node>> {
+        None
+    }
+
     /// The form in which a node holds it.
     fn into_node(self) -> NodeOp
     where
@@ -421,15 +426,23 @@ impl Node {
         }
     }
 
-    /// Visits hooks and saved tensors, unless another thread holds the lock.
-    pub(crate) fn try_parts(&self, hook: &mut dyn FnMut(&dyn Any), saved: &mut dyn FnMut(&Tensor)) {
+    /// Visits hooks and metadata, saved tensors and their nodes, unless another thread holds the lock.
+    pub(crate) fn try_parts(&self, hook: &mut dyn FnMut(&dyn Any), saved: &mut dyn FnMut(&Tensor), edge: &mut dyn FnMut(&Arc<Node>)) {
         let Some(state) = self.state.try_lock() else { return };
         if let Some(h) = &state.hooks {
             h.tensor.iter().for_each(|(_, _, h)| hook(h.as_any()));
             h.pre.iter().chain(&h.post).for_each(|(_, h)| hook(h.as_any()));
         }
+        if let Some(m) = state.metadata.as_ref().filter(|m| Arc::strong_count(m) == 1) {
+            hook(&**m);
+        }
         for s in &state.saved {
             match s {
+                Saved::Copy(c) => {
+                    if let Some(e) = &c.1 {
+                        edge(&e.node);
+                    }
+                }
                 Saved::Input { tensor, .. } => saved(tensor),
                 Saved::Alias(a) => saved(a.separate()),
                 Saved::Packed(p) if Arc::strong_count(p) == 1 && Arc::strong_count(p.packed()) == 1 => hook(p.packed().as_any()),
@@ -440,13 +453,14 @@ impl Node {
 
     /// Frees everything that the node holds, hooks included.
     pub fn release_for_good(&self) {
-        let (saved, hooks) = {
+        let (saved, hooks, metadata) = {
             let mut state = self.state.lock();
             state.freed = true;
-            (std::mem::take(&mut state.saved), state.hooks.take())
+            (std::mem::take(&mut state.saved), state.hooks.take(), state.metadata.take())
         };
         drop(saved);
         drop(hooks);
+        drop(metadata);
         if let NodeOp::Other(o) = &self.op {
             o.release();
         }

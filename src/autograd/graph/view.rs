@@ -560,6 +560,10 @@ impl Vjp for CopySlices {
         Ok(out)
     }
 
+    fn inner(&self) -> Option<&Arc<Node>> {
+        Some(&self.inner)
+    }
+
     fn release(&self) {
         // A higher-order derivative may reach the inner node itself through an output that it saved. Then it is freed when it has run.
         if Arc::strong_count(&self.inner) == 1 {

@@ -1,18 +1,19 @@
 //! What a tensor alone keeps alive, for the garbage collector of the embedding language.
 //!
-//! Only single owners are followed, and no lock is waited for: an object behind a shared handle may be reachable from elsewhere, and counting it
-//! would free it too early.
+//! Only what the tensor owns is followed: a shared value is passed through when all of its handles have been found on the way, since one that is
+//! held from elsewhere may be in use there, and freeing it would be too early. No lock is waited for.
 
-use crate::autograd::graph::node::{Edge, Node, NodeOp};
+use crate::autograd::graph::node::{Node, NodeOp};
 use crate::autograd::tensor::{Tensor, WeakTensor};
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A foreign object that a tensor's history keeps alive.
 pub enum Foreign<'a> {
     /// Held by a tensor's slot.
     Slot(*mut ()),
-    /// A hook.
+    /// A hook, or the data of a node.
     Hook(&'a dyn Any),
     /// The backward of a custom Function.
     Function(&'a dyn Any),
@@ -23,79 +24,165 @@ enum Reachable {
     Node(Arc<Node>),
 }
 
-/// Calls `f` with every foreign object that is reachable from `t` through single owners. `t` itself must have exactly one other handle (the
-/// caller's object). Iterative, because graphs are deep.
-pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
-    // The clone in the work list is the second holder.
-    visit(Reachable::Tensor(t.clone()), false, f);
+/// A walk through what one tensor or node owns. Iterative, because graphs are deep.
+struct Walk<'a> {
+    start: Option<&'a Tensor>,
+    /// The handles of `start` that were found.
+    of_start: usize,
+    /// How many handles of shared values were found, by address.
+    found: HashMap<usize, usize>,
+    work: Vec<Reachable>,
 }
 
-/// As `visit_foreign`, for a node that has exactly one other handle (the caller's object). `function`: with the node's own Function.
-pub fn visit_node(node: Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
-    visit(Reachable::Node(node), function, f);
-}
-
-/// Follows an edge that alone holds its node. A node that its own object holds, too, is that object's matter: only that is shown.
-fn follow(edge: &Edge, work: &mut Vec<Reachable>, f: &mut dyn FnMut(Foreign<'_>)) {
-    match (Arc::strong_count(&edge.node), edge.node.op()) {
-        (1, _) => work.push(Reachable::Node(edge.node.clone())),
-        (2, NodeOp::Other(o)) if o.owned_by_object() => {
-            if let Some(a) = o.as_any() {
-                f(Foreign::Function(a));
-            }
-        }
-        _ => {}
+impl<'a> Walk<'a> {
+    fn new(start: Option<&'a Tensor>) -> Walk<'a> {
+        Walk { start, of_start: 0, found: HashMap::new(), work: Vec::new() }
     }
-}
 
-/// `own`: whether the object of the start is shown.
-fn visit(start: Reachable, own: bool, f: &mut dyn FnMut(Foreign<'_>)) {
-    let mut shown = own;
-    let mut work = vec![start];
-    while let Some(w) = work.pop() {
-        match w {
-            Reachable::Tensor(t) => {
-                if shown && let Some((p, true)) = t.slot().get() {
-                    f(Foreign::Slot(p));
-                }
-                shown = true;
-                let Some(core) = t.try_read() else { continue };
-                if let Some(m) = &core.meta {
-                    for (_, h) in &m.hooks.tensor {
-                        f(Foreign::Hook(h.as_any()));
-                    }
-                    for (_, h) in &m.hooks.post_accumulate {
-                        f(Foreign::Hook(h.as_any()));
-                    }
-                    if let Some(g) = &m.grad
-                        && g.holders() == 1
-                    {
-                        work.push(Reachable::Tensor(g.clone()));
-                    }
-                }
-                if let Some(e) = &core.grad_fn {
-                    follow(e, &mut work, f);
-                }
-            }
-            Reachable::Node(n) => {
-                if shown
-                    && let NodeOp::Other(o) = n.op()
-                    && Arc::strong_count(o) == 1
+    /// Whether the handle just found is the last of `count`.
+    fn is_last(&mut self, address: usize, count: usize) -> bool {
+        if count == 1 {
+            return true;
+        }
+        let n = self.found.entry(address).or_default();
+        *n += 1;
+        *n == count
+    }
+
+    fn reach(&mut self, t: &Tensor) {
+        if self.start.is_some_and(|s| t.same(s)) {
+            self.of_start += 1;
+        } else if self.is_last(t.id(), t.holders()) {
+            self.work.push(Reachable::Tensor(t.clone()));
+        }
+    }
+
+    /// Follows an edge. A node that its own object holds, too, is that object's matter: only that is shown.
+    fn reach_node(&mut self, n: &Arc<Node>, f: &mut dyn FnMut(Foreign<'_>)) {
+        match n.op() {
+            NodeOp::Other(o) if o.owned_by_object() => {
+                if self.is_last(Arc::as_ptr(n).addr(), Arc::strong_count(n) - 1)
                     && let Some(a) = o.as_any()
                 {
                     f(Foreign::Function(a));
                 }
-                shown = true;
-                n.try_parts(&mut |h| f(Foreign::Hook(h)), &mut |s| {
-                    if s.holders() == 1 {
-                        work.push(Reachable::Tensor(s.clone()));
-                    }
-                });
-                for e in n.edges().iter().flatten() {
-                    follow(e, &mut work, f);
+            }
+            _ => {
+                if self.is_last(Arc::as_ptr(n).addr(), Arc::strong_count(n)) {
+                    self.work.push(Reachable::Node(n.clone()));
                 }
             }
         }
+    }
+
+    /// What a tensor holds itself.
+    fn parts_of(&mut self, t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
+        let Some(core) = t.try_read() else { return };
+        if let Some(m) = &core.meta {
+            for (_, h) in &m.hooks.tensor {
+                f(Foreign::Hook(h.as_any()));
+            }
+            for (_, h) in &m.hooks.post_accumulate {
+                f(Foreign::Hook(h.as_any()));
+            }
+            for held in [&m.grad, &m.tangent].into_iter().flatten() {
+                self.reach(held);
+            }
+            if let Some(v) = &m.view {
+                self.reach(&v.base);
+            }
+        }
+        if let Some(e) = &core.grad_fn {
+            self.reach_node(&e.node, f);
+        }
+    }
+
+    /// What a node holds itself; `function`: with the object of its Function.
+    fn parts_of_node(&mut self, n: &Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
+        match n.op() {
+            NodeOp::Other(o) if Arc::strong_count(o) == 1 => {
+                if function && let Some(a) = o.as_any() {
+                    f(Foreign::Function(a));
+                }
+                if let Some(inner) = o.inner() {
+                    self.reach_node(inner, f);
+                }
+            }
+            NodeOp::Accumulate(leaf) => self.reach(leaf),
+            _ => {}
+        }
+        let mut edges: Vec<Arc<Node>> = Vec::new();
+        n.try_parts(&mut |h| f(Foreign::Hook(h)), &mut |s| self.reach(s), &mut |e| edges.push(e.clone()));
+        for e in &edges {
+            // The copy here is one more handle.
+            if self.is_last(Arc::as_ptr(e).addr(), Arc::strong_count(e) - 1) {
+                self.work.push(Reachable::Node(e.clone()));
+            }
+        }
+        for e in n.edges().iter().flatten() {
+            self.reach_node(&e.node, f);
+        }
+    }
+
+    fn run(&mut self, f: &mut dyn FnMut(Foreign<'_>)) {
+        if let Some(start) = self.start {
+            self.parts_of(start, f);
+        }
+        while let Some(w) = self.work.pop() {
+            match w {
+                Reachable::Tensor(t) => {
+                    if let Some((p, true)) = t.slot().get() {
+                        f(Foreign::Slot(p));
+                    }
+                    self.parts_of(&t, f);
+                }
+                Reachable::Node(n) => self.parts_of_node(&n, true, f),
+            }
+        }
+    }
+}
+
+/// Calls `f` with every foreign object that a node keeps alive which has exactly one other handle (the caller's object). `function`: with the
+/// object of its own Function.
+pub fn visit_node(node: Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
+    let mut walk = Walk::new(None);
+    walk.parts_of_node(&node, function, f);
+    walk.run(f);
+}
+
+/// Whether the caller's object and what the tensor itself keeps alive are its only holders.
+fn is_owned_by_object(t: &Tensor) -> bool {
+    if t.holders() == 1 {
+        return true;
+    }
+    let mut walk = Walk::new(Some(t));
+    walk.run(&mut |_| {});
+    walk.of_start + 1 == t.holders()
+}
+
+/// Whether what the tensor itself keeps alive are its only holders: garbage, unless the embedding language refers to its object.
+pub fn is_owned_by_itself(t: &Tensor) -> bool {
+    let mut walk = Walk::new(Some(t));
+    walk.run(&mut |_| {});
+    walk.of_start == t.holders()
+}
+
+/// Calls `f` with every foreign object that a tensor keeps alive for which `is_owned_by_itself` is true.
+pub fn visit_own_cycle(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
+    Walk::new(Some(t)).run(f);
+}
+
+/// Whether a tensor may come to hold itself, so that only the garbage collector ends it: its gradient has a history, or it was written in place.
+pub fn may_hold_itself(t: &Tensor) -> bool {
+    let Some(core) = t.try_read() else { return false };
+    let written = core.grad_fn.is_some() && core.with_storage(|s| core.version.current(s)).is_some_and(|n| n > 0);
+    written || core.meta.as_ref().and_then(|m| m.grad.as_ref()).and_then(Tensor::try_read).is_some_and(|g| g.grad_fn.is_some())
+}
+
+/// Calls `f` with every foreign object that `t` keeps alive; with none if something else than the caller's object and those objects holds `t`.
+pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
+    if is_owned_by_object(t) {
+        Walk::new(Some(t)).run(f);
     }
 }
 
@@ -118,11 +205,28 @@ pub fn sole_places(node: &Arc<Node>, tensors: &[WeakTensor]) -> Option<usize> {
     (Arc::strong_count(node) == references + 1).then_some(references)
 }
 
-/// Drops what `t` alone keeps alive: hooks, gradient and history. Called when a cycle through it is garbage.
+/// Drops what `t` keeps alive if only its object and that hold it: hooks, gradient, tangent, base and history. Called when a cycle through it is
+/// garbage.
 pub fn clear(t: &Tensor) {
+    if is_owned_by_object(t) {
+        drop_parts(t);
+    }
+}
+
+/// As `clear`, for a tensor that holds itself.
+pub fn clear_own_cycle(t: &Tensor) {
+    if is_owned_by_itself(t) {
+        // The tensor must outlive what it drops.
+        let t = t.clone();
+        drop_parts(&t);
+    }
+}
+
+fn drop_parts(t: &Tensor) {
     let (meta, edge) = {
         let mut core = t.write();
-        let meta = core.meta.as_mut().map(|m| (std::mem::take(&mut m.hooks), m.grad.take()));
+        let meta = core.meta.as_mut().map(|m| (std::mem::take(&mut m.hooks), m.grad.take(), m.tangent.take(), m.view.take()));
+        core.update_special();
         (meta, core.grad_fn.take())
     };
     if let Some(e) = &edge

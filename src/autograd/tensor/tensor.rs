@@ -224,6 +224,12 @@ impl Tensor {
         self.0.simple.load(Ordering::Relaxed) || self.holders() > 1
     }
 
+    /// Whether nothing was changed since the tensor was made of memory of this crate only.
+    #[inline]
+    pub fn is_simple(&self) -> bool {
+        self.0.simple.load(Ordering::Relaxed)
+    }
+
     pub fn downgrade(&self) -> WeakTensor {
         WeakTensor(self.0.downgrade())
     }

@@ -46,6 +46,10 @@ pub(crate) fn traverse(hook: &dyn Any, visit: &PyVisit<'_>) -> std::result::Resu
     if let Some(h) = hook.downcast_ref::<PyHook>() {
         return visit.call(&h.0);
     }
+    // The metadata of a node.
+    if let Some(d) = hook.downcast_ref::<Py<pyo3::types::PyDict>>() {
+        return visit.call(d);
+    }
     match hook.downcast_ref::<Keeps>() {
         Some(k) => visit.call(&k.0),
         None => crate::python::autograd::saved::traverse(hook, visit),

@@ -250,7 +250,11 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     // SAFETY: Python calls this with a `Tensor` object whose reference count is 0, under the GIL.
     unsafe {
         let cell = contents(obj);
-        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && (*cell).t.drops_only_memory() {
+        // The tensor of a preserved object is gone.
+        let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
+        let shared = !preserved && (*cell).t.holders() > 1;
+        let stays = shared && !(*cell).t.is_simple() && ownership::may_hold_itself(&(*cell).t);
+        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && !preserved && !stays && (*cell).t.drops_only_memory() {
             // This is what PyO3's destructor does for an object without attributes and weak references, except that PyO3's also notes that
             // the GIL is held, so that other Python objects are released at once. There are none here.
             ffi::PyObject_GC_UnTrack(obj.cast());
@@ -262,8 +266,7 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
             return;
         }
         let me = (*cell).link.me.load(Ordering::Relaxed);
-        let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
-        if me == obj && !preserved && (*cell).t.holders() > 1 && has_state(obj) {
+        if me == obj && shared && (stays || has_state(obj)) {
             // From 0 to 1: the reference of the slot.
             ffi::Py_INCREF(obj);
             (*cell).link.preserved.store(true, Ordering::Relaxed);
@@ -275,9 +278,48 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
         if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && ffi::PyObject_CallFinalizerFromDealloc(obj) < 0 {
             return;
         }
+        if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) {
+            // A destructor must not end an exception that is on its way.
+            let pending = PyErr::take(Python::assume_attached());
+            clear_slots(obj);
+            if let Some(e) = pending {
+                e.restore(Python::assume_attached());
+            }
+        }
         let original = DEALLOC.load(Ordering::Relaxed);
         let original: unsafe extern "C" fn(*mut ffi::PyObject) = std::mem::transmute(original);
         original(obj);
+    }
+}
+
+/// Releases what the `__slots__` of an object's classes hold, which the destructor of the base class does not know.
+///
+/// # Safety
+/// `obj` is a `Tensor` object in its destructor, under the GIL.
+unsafe fn clear_slots(obj: *mut ffi::PyObject) {
+    // SAFETY: by the caller's promise. A type has as many member descriptors as its variable size says, in its dict, and setting one to null
+    // releases the value without a reference to the object. The dict's entries are not changed meanwhile by Python code of this loop: a value's
+    // destructor may run any, so each descriptor is held while it is used.
+    unsafe {
+        let mut ty = ffi::Py_TYPE(obj);
+        while !ty.is_null() && !std::ptr::eq(ty, base_type()) {
+            if ffi::Py_SIZE(ty.cast()) > 0 {
+                let values = ffi::PyMapping_Values((*ty).tp_dict);
+                let n = if values.is_null() { 0 } else { ffi::PyList_Size(values) };
+                for i in 0..n {
+                    let descriptor = ffi::PyList_GetItem(values, i);
+                    if std::ptr::eq(ffi::Py_TYPE(descriptor), &raw mut ffi::PyMemberDescr_Type)
+                        && let Some(set) = (*ffi::Py_TYPE(descriptor)).tp_descr_set
+                    {
+                        // An empty slot is an AttributeError.
+                        let _ = set(descriptor, obj, std::ptr::null_mut());
+                        ffi::PyErr_Clear();
+                    }
+                }
+                ffi::Py_XDECREF(values);
+            }
+            ty = (*ty).tp_base;
+        }
     }
 }
 
@@ -378,21 +420,30 @@ pub(crate) fn release_pending(_py: Python<'_>) {
 
 /// Visits the objects that only this tensor keeps alive, for the garbage collector.
 pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-    // A preserved object does not own its tensor.
-    if !cell.link.ready.load(Ordering::Relaxed) || cell.link.preserved.load(Ordering::Relaxed) {
+    if !cell.link.ready.load(Ordering::Relaxed) {
         return Ok(());
     }
     let t = &cell.t;
-    if t.holders() != 1 {
+    // A preserved object does not own its tensor. If the tensor holds itself, it shows the object what it keeps alive, the object included.
+    let preserved = cell.link.preserved.load(Ordering::Relaxed);
+    if preserved && !ownership::is_owned_by_itself(t) {
         return Ok(());
     }
     let mut result = Ok(());
-    ownership::visit_foreign(t, &mut |f| {
+    let mut see = |f: Foreign<'_>| {
         if result.is_err() {
             return;
         }
         result = traverse_foreign(f, visit);
-    });
+    };
+    if preserved {
+        if let Some((p, true)) = t.slot().get() {
+            see(Foreign::Slot(p));
+        }
+        ownership::visit_own_cycle(t, &mut see);
+    } else {
+        ownership::visit_foreign(t, &mut see);
+    }
     result
 }
 
@@ -414,7 +465,9 @@ pub(crate) fn traverse_foreign(f: Foreign<'_>, visit: &PyVisit<'_>) -> Result<()
 /// Breaks cycles through the tensor.
 pub(crate) fn clear(cell: &PyTensor) {
     let t = &cell.t;
-    if !cell.link.preserved.load(Ordering::Relaxed) && t.holders() == 1 {
+    if cell.link.preserved.load(Ordering::Relaxed) {
+        ownership::clear_own_cycle(t);
+    } else {
         ownership::clear(t);
     }
 }
