@@ -466,7 +466,7 @@ fn apply_here(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, forward: Optio
     drop(old);
 
     let output = {
-        let _no_grad = ModeGuard::grad(false);
+        let _no_grad = ModeGuard::node(false);
         let forward = match forward {
             Some(f) => f.clone(),
             None => cls.getattr(intern!(py, "forward"))?,
