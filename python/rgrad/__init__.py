@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from .nn.functional import pdist as pdist
     from .nn.functional import pixel_shuffle as pixel_shuffle
     from .nn.functional import pixel_unshuffle as pixel_unshuffle
-    from .nn.functional import rrelu_ as rrelu_
     from .nn.functional import selu as selu
     from .nn.functional import selu_ as selu_
     from .nn.functional._distance import cdist as cdist
@@ -70,7 +69,6 @@ _FUNCTIONS = (
     "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
-    "rrelu_",
     "selu",
     "selu_",
 )

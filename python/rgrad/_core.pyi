@@ -276,6 +276,8 @@ class Tensor:
         """This tensor plus `alpha * other`."""
     def add_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """Adds `alpha * other` to this tensor in place."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """`beta * input + alpha * (batch1 @ batch2).sum(0)`, with the input broadcast to the shape of a product."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """`x + value * a / b`."""
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
@@ -286,6 +288,10 @@ class Tensor:
         """In-place form of `addcmul`."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """`beta * input + alpha * (mat @ vec)`, with the input broadcast to the shape of the product."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """`beta * input + alpha * outer(vec1, vec2)`, with the input broadcast to the shape of the product."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
     def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
@@ -553,6 +559,10 @@ class Tensor:
         """A square matrix with all elements of the tensor on a diagonal."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """A diagonal of dimensions `dim1` and `dim2`, as a new last dimension."""
+    def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """A copy with a diagonal of the dimensions `dim1` and `dim2` replaced by `src`, whose last dimension lies
+        along it.
+        """
     def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences of neighbors along `dim`, taken `n` times, after `prepend` and `append` are joined to the
         ends of the tensor.
@@ -811,6 +821,8 @@ class Tensor:
         """The Kronecker product: a block matrix of the products of each element with `other`."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    def ldexp(self, other: Tensor) -> Tensor:
+        """The input times 2 to the power of `other`."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
     def le_(self, other: _Operand) -> Tensor:
@@ -907,6 +919,8 @@ class Tensor:
         """The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are
         broadcast.
         """
+    def matrix_power(self, n: _int) -> Tensor:
+        """The product of `n` times each square matrix of a batch; the identity for 0."""
     @overload
     def max(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
         """The largest of all elements; with `dim`, (values, indices) along it; with a tensor, the maximum of both."""
@@ -1221,6 +1235,8 @@ class Tensor:
         """The remainder of the division rounded towards minus infinity; it has the sign of the divisor."""
     def remainder_(self, other: _Operand) -> Tensor:
         """In-place form of `remainder`."""
+    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """Each slice along `dim` scaled to a norm of order `p` of `maxnorm`, where its norm is larger."""
     def repeat(self, *repeats: _int | _Sizes) -> Tensor:
         """The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front."""
     def repeat_interleave(
@@ -1319,6 +1335,8 @@ class Tensor:
         """Adds `src` at `index` along `dim`."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """A copy with the slice at `index` along `dim` replaced by `src`."""
     def set_(self, source: Tensor | None = None) -> Tensor:
         """Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor
         becomes empty.
@@ -1365,6 +1383,10 @@ class Tensor:
         """
     @overload
     def size(self, dim: _int) -> _int: ...
+    def slice_scatter(
+        self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1
+    ) -> Tensor:
+        """A copy with the slices `start` to `end` along `dim`, every `step`, replaced by those of `src`."""
     def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
     def softplus(self, beta: _Number = 1.0, threshold: _Number = 20.0) -> Tensor:
@@ -1582,6 +1604,8 @@ class Tensor:
         """The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a
         correction of 0, the default is 1.
         """
+    def vdot(self, other: Tensor) -> Tensor:
+        """The dot product of two vectors."""
     def view(self, *shape: _int | _Sizes) -> Tensor:
         """A view of the same elements in another shape. One size may be -1.
 
@@ -2017,6 +2041,11 @@ def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def add(input: _Operand, other: _Operand, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
     """`input + alpha * other`."""
 
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2).sum(0)`, with the input broadcast to the shape of a product."""
+
 def addcdiv(
     input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -2031,6 +2060,16 @@ def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
+
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)`, with the input broadcast to the shape of the product."""
+
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
+) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`, with the input broadcast to the shape of the product."""
 
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
@@ -2396,6 +2435,11 @@ def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
 def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
     """A diagonal of dimensions `dim1` and `dim2`, as a new last dimension."""
 
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+    """A copy with a diagonal of the dimensions `dim1` and `dim2` replaced by `src`, whose last dimension lies along
+    it.
+    """
+
 def diff(
     input: Tensor,
     n: _int = 1,
@@ -2758,6 +2802,9 @@ def kthvalue(
 def l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor:
     """The absolute differences of input and target."""
 
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The input times 2 to the power of `other`."""
+
 def le(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is less or equal."""
 
@@ -2871,6 +2918,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are
     broadcast.
     """
+
+def matrix_power(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """The product of `n` times each square matrix of a batch; the identity for 0."""
 
 @overload
 def max(
@@ -3317,6 +3367,9 @@ def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def remainder(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The remainder of the division rounded towards minus infinity; it has the sign of the divisor."""
 
+def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float, *, out: Tensor | None = None) -> Tensor:
+    """Each slice along `dim` scaled to a norm of order `p` of `maxnorm`, where its norm is larger."""
+
 def repeat_interleave(
     input: Tensor,
     repeats: _int | Sequence[_int] | Tensor | None = None,
@@ -3402,6 +3455,9 @@ def seed() -> _int:
 def select(input: Tensor, dim: _int, index: _int) -> Tensor:
     """The slice at `index` along `dim`, without that dimension."""
 
+def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor:
+    """A copy with the slice at `index` along `dim` replaced by `src`."""
+
 def set_anomaly_enabled(enabled: _bool, check_nan: _bool = True) -> None:
     """Switches anomaly mode on or off, for all threads.
 
@@ -3461,6 +3517,18 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
+
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: _int = 0,
+    start: _int | None = None,
+    end: _int | None = None,
+    step: _int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy with the slices `start` to `end` along `dim`, every `step`, replaced by those of `src`."""
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean", beta: _float = 1.0) -> Tensor:
     """A loss that is quadratic for differences below `beta` and linear above."""
@@ -3741,6 +3809,9 @@ def var_mean(
 ) -> _tuple[Tensor, Tensor]:
     """The variance and the mean over `dim`, or of all elements, as a tuple."""
 
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The dot product of two vectors."""
+
 def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
     """Splits along dimension 0: into a number of equal parts, or at a list of positions."""
 
@@ -3884,9 +3955,12 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "addbmm",
     "addcdiv",
     "addcmul",
     "addmm",
+    "addmv",
+    "addr",
     "adjoint",
     "all",
     "allclose",
@@ -3967,6 +4041,7 @@ __all__ = [
     "diag_embed",
     "diagflat",
     "diagonal",
+    "diagonal_scatter",
     "diff",
     "dist",
     "div",
@@ -4061,6 +4136,7 @@ __all__ = [
     "kron",
     "kthvalue",
     "l1_loss",
+    "ldexp",
     "le",
     "leaky_relu",
     "lerp",
@@ -4091,6 +4167,7 @@ __all__ = [
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_power",
     "max",
     "max_memory_allocated",
     "maximum",
@@ -4151,6 +4228,7 @@ __all__ = [
     "reciprocal",
     "relu",
     "remainder",
+    "renorm",
     "repeat_interleave",
     "reset_peak_memory_stats",
     "reshape",
@@ -4168,6 +4246,7 @@ __all__ = [
     "scatter_add",
     "seed",
     "select",
+    "select_scatter",
     "set_anomaly_enabled",
     "set_default_device",
     "set_default_dtype",
@@ -4182,6 +4261,7 @@ __all__ = [
     "silu",
     "sin",
     "sinh",
+    "slice_scatter",
     "smooth_l1_loss",
     "softmax",
     "softplus",
@@ -4230,6 +4310,7 @@ __all__ = [
     "unsqueeze",
     "var",
     "var_mean",
+    "vdot",
     "vsplit",
     "vstack",
     "where",

@@ -18,10 +18,7 @@ pub fn prelu(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         )));
     }
     if weight.rank() > 1 {
-        return Err(Error::runtime(format!(
-            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}",
-            weight.rank()
-        )));
+        return Err(Error::runtime(format!("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}", weight.rank())));
     }
     let n = weight.numel();
     if n == 1 {

@@ -522,7 +522,7 @@ fn reshaped(t: &Tensor, shape: Dims) -> Result<Tensor> {
     Ok(unrelated(view_as(t, ViewOp::View(shape), Some("UnsafeViewBackward0".into()), Creation::Normal)?))
 }
 
-fn squeezed(t: &Tensor, dim: usize) -> Result<Tensor> {
+pub(super) fn squeezed(t: &Tensor, dim: usize) -> Result<Tensor> {
     Ok(unrelated(view_as(t, ViewOp::Squeeze(smallvec![dim]), Some("SqueezeBackward4".into()), Creation::Normal)?))
 }
 

@@ -3,6 +3,7 @@
 //! Python's arguments (`python`).
 
 pub mod activation;
+pub mod algebra;
 pub mod batch;
 pub mod blocks;
 pub mod clamp;
@@ -35,5 +36,14 @@ pub mod softmax;
 pub mod unique;
 
 /// The declared functions of all families.
-pub const DECLARED: &[&[declared::Declared]] =
-    &[activation::DECLARED, extreme::DECLARED, matmul::DECLARED, norm::DECLARED, order::DECLARED, reduce::DECLARED, scan::DECLARED, softmax::DECLARED];
+pub const DECLARED: &[&[declared::Declared]] = &[
+    activation::DECLARED,
+    algebra::DECLARED,
+    extreme::DECLARED,
+    matmul::DECLARED,
+    norm::DECLARED,
+    order::DECLARED,
+    reduce::DECLARED,
+    scan::DECLARED,
+    softmax::DECLARED,
+];

@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+from compare import attempt, dtype_name  # noqa: E402
+from nn_calls import CALLS  # noqa: E402
 
 Build = Callable[[np.random.Generator], tuple[Callable[..., Any], list[np.ndarray]]]
 CASES: dict[str, Build] = {}
@@ -432,3 +434,14 @@ def test_float32(name: str) -> None:
     ours, theirs = (call(T, *(T.tensor(a.astype("float32")) for a in arrays)) for T in (rgrad, torch))
     assert str(ours.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2]
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_end_the_same_way(name: str) -> None:
+    ours, theirs = (attempt(lambda T=T: CALLS[name](T, T.nn.functional)) for T in (rgrad, torch))
+    assert ours.error == theirs.error, (ours.message, theirs.message)
+    assert ours.warned == theirs.warned
+    if theirs.error is None and hasattr(theirs.value, "numpy"):
+        assert dtype_name(ours.value) == dtype_name(theirs.value)
+        assert tuple(ours.value.shape) == tuple(theirs.value.shape)
+        np.testing.assert_allclose(ours.value.numpy(), theirs.value.numpy(), rtol=1e-5, atol=1e-5)

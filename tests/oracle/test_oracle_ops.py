@@ -34,11 +34,12 @@ FREE_STRIDES = {
     "sort",
     "logsigmoid",
     "rsub",
+    "renorm",
 }
 # torch computes the gradient with numbers that it has rounded to single precision.
 SINGLE = {"celu", "hardsigmoid"}
 # torch has no second derivative.
-FIRST_ALONE = {"hardsigmoid"}
+FIRST_ALONE = {"hardsigmoid", "cdist", "pdist", "multi_margin_loss", "multilabel_margin_loss"}
 # torch refuses limits that the dtype does not hold; rgrad clamps to those that it holds.
 MORE = {("hardtanh", "uint8")}
 # torch multiplies the infinite gradient of a mean of nothing by zero; rgrad's gradient of a nan is zero.

@@ -13,6 +13,34 @@ from op_kit import Arg, Op, Sample, arg, index, uniform
 
 OPS: list[Op] = []
 
+# Rows that are several nodes where PyTorch has one, or others.
+COMPOSED = {
+    "glu",
+    "cosine_similarity",
+    "pairwise_distance",
+    "cdist",
+    "pdist",
+    "soft_margin_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "embedding",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "channel_shuffle",
+    "pad",
+    "affine_grid",
+    "addmv",
+    "addr",
+    "addbmm",
+    "vdot",
+    "ldexp",
+    "matrix_power",
+    "renorm",
+    "select_scatter",
+    "slice_scatter",
+    "diagonal_scatter",
+}
+
 # Away from the kinks at 0.
 off_zero = uniform(-2.0, 2.0, avoid=(0.0,))
 
@@ -32,7 +60,8 @@ def _add(name: str, call: Callable[..., Any], cases: Sequence[Any], ref: Callabl
         for args, params in cases:
             yield Sample(tuple(make(rng, a) for a in args), dict(params))
 
-    OPS.append(Op(name, call, samples, ref, family=kw.pop("family", "function"), **kw))
+    family = "loss" if name.endswith("loss") else "function"
+    OPS.append(Op(name, call, samples, ref, family=family, composed=name in COMPOSED, **kw))
 
 
 def _functional(name: str, cases: Sequence[Any], ref: Callable[..., Any] | None, **kw: Any) -> None:
@@ -280,4 +309,104 @@ _add(
     [([(2, 2, 3)], {"align_corners": c}) for c in (True, False)],
     _grid,
     tol=4,
+)
+
+
+# --- products with an addend, copies with a part replaced --------------------------------------------
+_add(
+    "addmv",
+    lambda T, c, m, v, **p: T.addmv(c, m, v, **p),
+    [([(2,), (2, 3), (3,)], {}), ([(2,), ((2, 3), "transposed"), (3,)], {"beta": 0.5, "alpha": 2})]
+    + [([(1,), (2, 3), (3,)], {}), ([(2,), (2, 0), (0,)], {})],
+    lambda c, m, v, beta=1, alpha=1: beta * c + alpha * (m @ v),
+    tol=2,
+)
+_add(
+    "addr",
+    lambda T, c, v, w, **p: T.addr(c, v, w, **p),
+    [([(2, 3), (2,), (3,)], {}), ([(3,), (2,), ((3,), "offset")], {"beta": 0.5, "alpha": 2})],
+    lambda c, v, w, beta=1, alpha=1: beta * c + alpha * np.outer(v, w),
+    tol=2,
+)
+_add(
+    "addbmm",
+    lambda T, c, a, b, **p: T.addbmm(c, a, b, **p),
+    [([(2, 4), (3, 2, 5), (3, 5, 4)], {}), ([(4,), (2, 2, 3), ((2, 3, 4), "transposed")], {"beta": 0.5, "alpha": 2})],
+    lambda c, a, b, beta=1, alpha=1: beta * c + alpha * (a @ b).sum(0),
+    tol=4,
+)
+_add("vdot", lambda T, v, w: T.vdot(v, w), [([(3,), (3,)], {}), ([((3,), "offset"), (3,)], {})], np.vdot, tol=2)
+_add(
+    "ldexp",
+    lambda T, x, e: T.ldexp(x, e),
+    [([(2, 3), (3,)], {}), ([(), ()], {})],
+    lambda x, e: x * 2**e,
+    tol=2,
+)
+_add(
+    "matrix_power",
+    lambda T, m, n: T.matrix_power(m, n),
+    [([(3, 3)], {"n": n}) for n in (0, 1, 2, 5)] + [([((2, 2, 2), "transposed")], {"n": 3})],
+    np.linalg.matrix_power,
+    draw=uniform(-0.9, 0.9),
+    tol=8,
+)
+
+
+def _renorm(x: np.ndarray, p: float, dim: int, maxnorm: float) -> np.ndarray:
+    norms = (np.abs(x) ** p).sum(tuple(d for d in range(x.ndim) if d != dim), keepdims=True) ** (1 / p)
+    return x * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1)
+
+
+_add(
+    "renorm",
+    lambda T, x, p, dim, maxnorm: T.renorm(x, p, dim, maxnorm),
+    [([(3, 2)], {"p": 2, "dim": 0, "maxnorm": 1.3}), ([((2, 3, 2), "transposed")], {"p": 3, "dim": 1, "maxnorm": 1.0})],
+    _renorm,
+    tol=4,
+)
+
+
+def _replaced(part: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    def ref(x: np.ndarray, src: np.ndarray, **params: Any) -> np.ndarray:
+        out = x.copy()
+        part(out, src, **params)
+        return out
+
+    return ref
+
+
+def _select(x: np.ndarray, src: np.ndarray, dim: int, index: int) -> None:
+    np.moveaxis(x, dim, 0)[index] = src
+
+
+def _slice(x: np.ndarray, src: np.ndarray, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> None:
+    np.moveaxis(x, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)
+
+
+def _diagonal(x: np.ndarray, src: np.ndarray, offset: int = 0, dim1: int = 0, dim2: int = 1) -> None:
+    view = np.moveaxis(x, (dim1, dim2), (-2, -1))
+    for i in range(src.shape[-1]):
+        view[..., i + max(-offset, 0), i + max(offset, 0)] = src[..., i]
+
+
+_add(
+    "select_scatter",
+    lambda T, x, s, **p: T.select_scatter(x, s, **p),
+    [([(2, 3), (3,)], {"dim": 0, "index": -1}), ([((2, 3), "transposed"), (2,)], {"dim": 1, "index": 1})],
+    _replaced(_select),
+)
+_add(
+    "slice_scatter",
+    lambda T, x, s, **p: T.slice_scatter(x, s, **p),
+    [([(5, 2), (2, 2)], {"start": -4, "step": 2}), ([(2, 4), ((2, 2), "strided")], {"dim": 1, "start": 1, "end": 3})]
+    + [([(2, 3), (2, 3)], {}), ([(2, 3), (0, 3)], {"start": 1, "end": 1})],
+    _replaced(_slice),
+)
+_add(
+    "diagonal_scatter",
+    lambda T, x, s, **p: T.diagonal_scatter(x, s, **p),
+    [([(3, 4), (3,)], {}), ([(4, 3), (2,)], {"offset": -2}), ([(2, 5), (2,)], {"offset": 1})]
+    + [([(3, 2, 3), (2, 3)], {"dim1": 2, "dim2": 0})],
+    _replaced(_diagonal),
 )

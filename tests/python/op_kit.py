@@ -114,6 +114,7 @@ class Op:
     family: str = "other"
     inplace: str | None = None
     tol: float = 1.0  # factor on the tolerance of value comparisons
+    composed: bool = False  # several nodes here, one in PyTorch
 
     def all_samples(self) -> list[Sample]:
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))

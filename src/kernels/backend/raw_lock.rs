@@ -101,7 +101,13 @@ fn sleep(word: &AtomicU32, value: u32) {
     #[cfg(all(target_os = "linux", not(miri)))]
     // SAFETY: the word lives as long as this call, and there is no time limit.
     unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, value, std::ptr::null::<libc::timespec>());
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            std::ptr::null::<libc::timespec>(),
+        );
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     if word.load(Ordering::Relaxed) == value {

@@ -8,6 +8,11 @@ from ..._core import Tensor
 from ..._overridable import overridable
 
 
+def _copied(t: Tensor) -> Tensor:
+    """A dense copy: the result shares no memory with the input, whatever its sizes."""
+    return _core.cat([t])
+
+
 @overridable("input")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Rearrange channels into blocks of pixels (Shi et al. 2016).
@@ -43,7 +48,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n = len(lead)
     split = input.reshape(*lead, channels // (r * r), r, r, height, width)
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return split.permute(*order).reshape(*lead, channels // (r * r), height * r, width * r)
+    return _copied(split.permute(*order)).reshape(*lead, channels // (r * r), height * r, width * r)
 
 
 @overridable("input")
@@ -82,7 +87,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(lead)
     split = input.reshape(*lead, channels, height // r, r, width // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return split.permute(*order).reshape(*lead, channels * r * r, height // r, width // r)
+    return _copied(split.permute(*order)).reshape(*lead, channels * r * r, height // r, width // r)
 
 
 @overridable("input")
@@ -115,7 +120,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if input.numel() == 0:
         return input.clone()
     split = input.reshape(input.size(0), groups, channels // groups, *input.shape[2:])
-    return split.transpose(1, 2).reshape(input.shape)
+    return _copied(split.transpose(1, 2)).reshape(input.shape)
 
 
 @overridable("input")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ... import _core
 from ..._core import Tensor
@@ -110,7 +111,7 @@ def poisson_nll_loss(
 _NEVER = -1e30
 
 
-def _lengths(given: Tensor | Sequence[int], name: str, batch: int, top: int | None, device: object) -> Tensor:
+def _lengths(given: Tensor | Sequence[int], name: str, batch: int, top: int | None, device: Any) -> Tensor:
     """Lengths as an int64 vector on the device."""
     if isinstance(given, Tensor):
         if given.dtype.is_floating_point or given.dtype == _core.bool:

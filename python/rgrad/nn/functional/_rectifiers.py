@@ -2,12 +2,12 @@
 
 import math
 import warnings
-from typing import Any
 
 from ... import _core
 from ..._core import Tensor
 from ..._overridable import overridable
-from ._activation import celu, elu, hardtanh, leaky_relu, softmax, threshold
+from ._activation import celu, elu, hardtanh, leaky_relu, softmax
+from ._activation import threshold as _threshold
 
 # The fixed point of mean 0 and variance 1 (Klambauer et al. 2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -303,6 +303,3 @@ def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, traini
         tensor([0., 2.])
     """
     return rrelu(input, lower, upper, training, True)
-
-
-_threshold: Any = threshold

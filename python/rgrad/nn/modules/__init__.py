@@ -4,6 +4,21 @@ What all modules share is in ``module``, and in the private files for hooks, cal
 functions that layers compute are in ``rgrad.nn.functional``.
 """
 
+from ._activation_other import GLU, SELU, PReLU, RReLU, Softmax2d, Softmin
+from ._loss_margin import (
+    CosineEmbeddingLoss,
+    CTCLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from .activation import (
     CELU,
     ELU,
@@ -28,7 +43,6 @@ from .activation import (
     Tanhshrink,
     Threshold,
 )
-from .activation_other import GLU, SELU, PReLU, RReLU, Softmax2d, Softmin
 from .channelshuffle import ChannelShuffle
 from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .distance import CosineSimilarity, PairwiseDistance
@@ -45,20 +59,6 @@ from .loss import (
     MSELoss,
     NLLLoss,
     SmoothL1Loss,
-)
-from .loss_margin import (
-    CosineEmbeddingLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    PoissonNLLLoss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
 )
 from .module import Module
 from .normalization import LocalResponseNorm
