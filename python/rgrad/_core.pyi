@@ -3418,7 +3418,7 @@ def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """One over the square root."""
 
-def rsub(input: _Operand, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+def rsub(input: _Operand, other: _Operand, alpha: _Number = 1) -> Tensor:
     """`other - alpha * input`."""
 
 def scalar_tensor(

@@ -361,12 +361,23 @@ impl Op for FillOp {
 /// Refuses a number that does not fit into `dtype`.
 #[inline]
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
-    if value.fits(dtype) { Ok(()) } else { Err(overflow(value, dtype)) }
+    let fits = if dtype == DType::F32 { !is_beyond_f32(value) } else { value.fits(dtype) };
+    if fits { Ok(()) } else { Err(overflow(value, dtype)) }
+}
+
+/// Whether a finite number would become infinite in float32.
+#[inline]
+pub(crate) fn is_beyond_f32(value: Scalar) -> bool {
+    matches!(value, Scalar::Float(f) if f.is_finite() && f.abs() > f64::from(f32::MAX))
 }
 
 #[cold]
 fn overflow(value: Scalar, dtype: DType) -> Error {
-    let word = if dtype == DType::I32 { "int".to_string() } else { format!("{dtype}_t") };
+    let word = match dtype {
+        DType::I32 => "int".to_string(),
+        DType::F32 => "float".to_string(),
+        _ => format!("{dtype}_t"),
+    };
     Error::runtime(format!("value cannot be converted to type {word} without overflow: got {value}"))
 }
 

@@ -228,6 +228,12 @@ pub fn throw(e: Error) -> ! {
     std::panic::resume_unwind(Box::new(text))
 }
 
+/// The error with which `throw` has just made this thread panic; None for another panic.
+#[cold]
+pub(crate) fn taken_error() -> Option<Error> {
+    with_panic(|p| p.error.take()).flatten()
+}
+
 /// The error for a panic of this thread.
 #[cold]
 pub fn of_panic(what: &str) -> Error {

@@ -4,6 +4,7 @@ use crate::array::{Array, Device, Element, fusion};
 use crate::autograd::{Tensor, primitives};
 use crate::backend::cpu::threads::parallel_for;
 use crate::backend::host;
+use crate::backend::interrupt;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::pointwise::default_dtype;
@@ -125,7 +126,10 @@ fn sequence<T: Element>(n: usize, f: impl Fn(usize) -> T + Sync) -> Result<Tenso
     if n <= PIECE {
         some(0, n);
     } else {
-        host::unlocked_if_large(n, || parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, ((p + 1) * PIECE).min(n))));
+        host::unlocked_if_large(n, || {
+            parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, ((p + 1) * PIECE).min(n)));
+            Ok::<_, Error>(())
+        })?;
     }
     Ok(Tensor::new(a))
 }
@@ -150,7 +154,27 @@ macro_rules! sequence_as {
 pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let ints = [start, end, step].iter().all(|s| !matches!(s, Scalar::Float(_)));
     let dtype = dtype.unwrap_or_else(|| if ints { DType::I64 } else { default_dtype() });
+    let not_of_bool = |name: &str| Error::not_implemented(format!("\"{name}_cpu\" not implemented for 'Bool'"));
+    if dtype == DType::Bool {
+        return Err(not_of_bool("arange"));
+    }
+    // As given: their order is checked before they are cut to whole parts.
     let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
+    let mut whole_step = true;
+    let (mut start, mut end, mut step, mut ints) = (start, end, step, ints);
+    if !ints && dtype == DType::I64 {
+        // int64 counts with whole parts; other integers are made from whole parts.
+        for s in [start, end, step] {
+            primitives::check_fits(s, DType::I64)?;
+        }
+        whole_step = step.to_i64() != 0;
+        [start, end, step] = [start, end, step].map(|s| Scalar::Int(s.to_i64()));
+        ints = true;
+    } else if !ints && !dtype.is_float() {
+        for s in [start, step] {
+            primitives::check_fits(s, DType::I64)?;
+        }
+    }
     if d == 0.0 || d.is_nan() {
         return Err(Error::runtime("step must be nonzero"));
     }
@@ -161,6 +185,9 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) ->
         return Err(Error::runtime(format!(
             "upper bound and lower bound inconsistent with step sign: start {start}, end {end}, step {step}"
         )));
+    }
+    if !whole_step {
+        return Err(Error::value("step must be nonzero"));
     }
     let n = if ints {
         let (s, e, d) = (i128::from(start.to_i64()), i128::from(end.to_i64()), i128::from(step.to_i64()));
@@ -193,9 +220,27 @@ fn point(s: f64, e: f64, n: usize, i: usize) -> f64 {
     if i < n / 2 { s + step * i as f64 } else { e - step * (n - 1 - i) as f64 }
 }
 
+/// Both ends as numbers of the dtype.
+fn ends(name: &str, start: f64, end: f64, dtype: DType) -> Result<(f64, f64)> {
+    if dtype == DType::Bool {
+        return Err(Error::not_implemented(format!("\"{name}_cpu\" not implemented for 'Bool'")));
+    }
+    for s in [start, end] {
+        let whole = s.fract() == 0.0 && s.abs() < 9.0e18;
+        primitives::check_fits(if whole { Scalar::Int(s as i64) } else { Scalar::Float(s) }, dtype)?;
+    }
+    let within = |s: f64| match dtype {
+        DType::U8 => f64::from(s as i64 as u8),
+        _ if dtype.is_float() => s,
+        _ => s.trunc(),
+    };
+    Ok((within(start), within(end)))
+}
+
 /// `n` evenly spaced numbers from `start` to `end`, both included.
 pub fn linspace(start: f64, end: f64, n: i64, dtype: Option<DType>) -> Result<Tensor> {
     let (n, dtype) = (steps(n, "linspace")?, dtype.unwrap_or_else(default_dtype));
+    let (start, end) = ends("linspace", start, end, dtype)?;
     if dtype == DType::F32 {
         // In the precision of the result, as PyTorch: the last bits show it.
         let (s, e) = (start as f32, end as f32);
@@ -208,17 +253,55 @@ pub fn linspace(start: f64, end: f64, n: i64, dtype: Option<DType>) -> Result<Te
 /// `base` to the power of `n` evenly spaced numbers.
 pub fn logspace(start: f64, end: f64, n: i64, base: f64, dtype: Option<DType>) -> Result<Tensor> {
     let (n, dtype) = (steps(n, "logspace")?, dtype.unwrap_or_else(default_dtype));
+    let (start, end) = ends("logspace", start, end, dtype)?;
     sequence_as!(dtype, n, |i| float base.powf(point(start, end, n, i)), int base.powf(point(start, end, n, i)) as i64)
+}
+
+/// How many positions (i, j) with `j <= i + offset` there are, and the first row that has one.
+fn lower_positions(rows: i64, cols: i64, offset: i64) -> (i128, i64) {
+    let (rows, cols, offset) = (i128::from(rows), i128::from(cols), i128::from(offset));
+    let first = (-offset).clamp(0, rows);
+    let whole = (cols - offset - 1).clamp(first, rows);
+    let part = (whole - first) * (first + whole + 1 + 2 * offset) / 2;
+    (part + (rows - whole) * cols, first as i64)
 }
 
 /// Positions of the lower (or upper) triangle of a matrix, one row of row numbers and one of column numbers.
 pub fn triangle_indices(rows: i64, cols: i64, offset: i64, upper: bool) -> Result<Tensor> {
-    let shape = sizes(&[rows, cols])?;
-    let keep = |i: i64, j: i64| if upper { j - i >= offset } else { j - i <= offset };
-    let mut at: Vec<(i64, i64)> = Vec::new();
-    for i in 0..shape[0] as i64 {
-        at.extend((0..shape[1] as i64).filter(|j| keep(i, *j)).map(|j| (i, j)));
-    }
-    let flat: Vec<i64> = at.iter().map(|p| p.0).chain(at.iter().map(|p| p.1)).collect();
-    Ok(Tensor::new(Array::from_slice(&flat, &[2, at.len()])?))
+    sizes(&[rows, cols])?;
+    let (count, from, to) = if cols == 0 {
+        (0, 0, 0)
+    } else if upper {
+        // What is not below the diagonal before.
+        let below = lower_positions(rows, cols, offset.saturating_sub(1)).0;
+        (i128::from(rows) * i128::from(cols) - below, 0, (i128::from(cols) - i128::from(offset)).clamp(0, i128::from(rows)) as i64)
+    } else {
+        let (count, first) = lower_positions(rows, cols, offset);
+        (count, first, rows)
+    };
+    let n = usize::try_from(count).unwrap_or(usize::MAX);
+    make_room(n.saturating_mul(2));
+    let a = Array::empty(&[2, n], DType::I64)?;
+    let out = Out(a.ptr_mut().cast::<i64>());
+    host::unlocked_if_large(n, || {
+        let mut at = 0;
+        for i in from..to {
+            let edge = i.saturating_add(offset);
+            let (first, last) = if upper { (edge.clamp(0, cols), cols) } else { (0, edge.saturating_add(1).clamp(0, cols)) };
+            for j in first..last {
+                // SAFETY: there are `n` positions in all, and room for so many numbers of rows and of columns.
+                unsafe {
+                    out.get().add(at).write(i);
+                    out.get().add(n + at).write(j);
+                }
+                at += 1;
+            }
+            if i % 1024 == 0 {
+                interrupt::check();
+            }
+        }
+        debug_assert_eq!(at, n);
+        Ok::<_, Error>(())
+    })?;
+    Ok(Tensor::new(a))
 }

@@ -45,6 +45,13 @@ pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &ReducedDims) -> R
     pw::where_(mask, &each, 0.0)
 }
 
+/// As `share_gradient`, but nan where no element of a result is masked: then the result is nan.
+fn spread_gradient(g: &Tensor, mask: &Tensor, over: &ReducedDims) -> Result<Tensor> {
+    let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
+    let count = if dims.is_empty() { primitives::cast(mask, DType::I64)? } else { sum(mask, Some(&dims), true, None)? };
+    pw::mul(&over.restore(g)?, &pw::div(&primitives::cast(mask, g.dtype())?, &count)?)
+}
+
 impl Vjp for TiedExtreme {
     fn node_name(&self) -> Name {
         match self.kind {
@@ -70,6 +77,9 @@ impl Vjp for TiedExtreme {
         let mut mask = pw::eq(&x, &y)?;
         if !matches!(self.kind, TiedKind::Extreme { .. }) {
             mask = pw::logical_or(&mask, &pw::logical_and(&pw::isnan(&x)?, &pw::isnan(&y)?)?)?;
+        }
+        if matches!(self.kind, TiedKind::Extreme { .. }) {
+            return Ok(one(spread_gradient(g, &mask, &self.over)?));
         }
         Ok(one(share_gradient(g, &mask, &self.over)?))
     }
@@ -107,8 +117,17 @@ impl Op for TiedExtreme {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.keepdim_shape())
+    /// The mean of the tangents of the elements that are the result; nan where the result is nan.
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let (x, Some(t)) = (cx.primal(0), cx.tangent(0)) else { return Ok(Tangents::from_elem(None, 1)) };
+        let mask = pw::eq(&x.detach(), &self.over.restore(&cx.output(0).detach())?)?;
+        let dims: SmallVec<[i64; 8]> = (0..self.over.mask.len()).filter(|i| self.over.mask[*i]).map(|i| i as i64).collect();
+        let weights = primitives::cast(&mask, t.dtype())?;
+        if dims.is_empty() {
+            return Ok(smallvec![Some(pw::mul(t, &pw::div(&weights, &primitives::cast(&mask, DType::I64)?)?)?)]);
+        }
+        let each = pw::div(&weights, &sum(&mask, Some(&dims), true, None)?)?;
+        Ok(smallvec![Some(sum(&pw::mul(t, &each)?, Some(&dims), self.over.keepdim, None)?)])
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         match self.kind {
@@ -168,7 +187,7 @@ impl Vjp for Aminmax {
         for (j, g) in grads.iter().enumerate() {
             let Some(g) = g else { continue };
             let y = self.over.restore(&cx.output(j)?.detach())?;
-            let part = share_gradient(g, &pw::eq(&cx.input(0)?.detach(), &y)?, &self.over)?;
+            let part = spread_gradient(g, &pw::eq(&cx.input(0)?.detach(), &y)?, &self.over)?;
             out = Some(match out {
                 Some(sum) => pw::add(&sum, &part)?,
                 None => part,

@@ -474,7 +474,7 @@ pub fn index_add(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, sourc
             source.dtype().type_name()
         )));
     }
-    pointwise::check_alpha(alpha, x.dtype())?;
+    let alpha = if x.dtype() == DType::Bool { alpha } else { pointwise::factor_in(alpha, x.dtype())? };
     let (xs, ss) = (x.shape(), source.shape());
     let n = index.numel();
     let have = ss.get(d).copied().unwrap_or(1);

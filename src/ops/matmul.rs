@@ -466,9 +466,11 @@ fn add_product(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, 
             b.dtype().type_name()
         )));
     }
-    if !a.dtype().is_float() {
-        pw::check_alpha(alpha, a.dtype())?;
-        pw::check_alpha(beta, a.dtype())?;
+    let (mut alpha, mut beta) = (alpha, beta);
+    if a.dtype() != DType::Bool {
+        for factor in [&mut alpha, &mut beta] {
+            *factor = pw::factor_in(*factor, a.dtype())?;
+        }
     }
     apply1(&Addmm { beta, alpha, tb, names }, &[c, a, b])
 }

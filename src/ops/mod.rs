@@ -29,6 +29,7 @@ pub mod quantile;
 pub mod random;
 pub mod rearrange;
 pub mod reduce;
+pub(crate) mod room;
 pub mod scan;
 pub mod shape;
 pub mod softmax;

@@ -1,13 +1,13 @@
 //! Norms and log-sum-exp.
 
 use super::declared::declare;
-use super::extreme::share_gradient;
+use super::extreme::{amax, share_gradient};
 use super::pointwise as pw;
-use super::reduce::{ReducedDims, one};
+use super::reduce::{ReducedDims, one, sum};
 use crate::array::Array;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
-use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply1, primitives};
+use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
 use crate::pointwise::RowId;
@@ -42,7 +42,7 @@ impl Norm {
     /// The gradient of `x`; `norm` computes the norm where it is needed.
     fn gradient(&self, x: &Tensor, norm: impl FnOnce() -> Result<Tensor>, g: &Tensor) -> Result<Tensor> {
         if self.p == 0.0 {
-            return pw::mul(&x.detach(), 0.0);
+            return super::create::full_like_on(&x.detach(), Scalar::Int(0), None, None);
         }
         if self.p == 1.0 {
             return pw::mul(&self.over.restore(g)?, &pw::sign(x)?);
@@ -64,10 +64,15 @@ impl Norm {
             let scale = pw::where_(&zero, 0.0, &pw::div(&g, &safe)?)?;
             return pw::mul(x, &scale);
         }
-        let scale = pw::where_(&zero, 0.0, &pw::mul(&g, &pw::pow_scalar(&safe, Scalar::Float(1.0 - self.p))?)?)?;
         let none = pw::eq(&x.detach(), 0.0)?;
         let size = pw::where_(&none, 1.0, &pw::abs(x)?)?;
-        let power = pw::mul(&pw::sign(x)?, &pw::pow_scalar(&size, Scalar::Float(self.p - 1.0))?)?;
+        let (power, scale) = if self.p > 1.0 {
+            // Powers of the ratio: those of the sizes themselves may be too large or too small for the dtype.
+            (pw::pow_scalar(&pw::div(&size, &safe)?, Scalar::Float(self.p - 1.0))?, g)
+        } else {
+            (pw::pow_scalar(&size, Scalar::Float(self.p - 1.0))?, pw::mul(&g, &pw::pow_scalar(&safe, Scalar::Float(1.0 - self.p))?)?)
+        };
+        let (power, scale) = (pw::mul(&pw::sign(x)?, &power)?, pw::where_(&zero, 0.0, &scale)?);
         pw::mul(&power, &scale)
     }
 }
@@ -228,8 +233,19 @@ impl Op for LogSumExp {
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(0)
     }
-    fn tangent(&self) -> Tangent {
-        Tangent::Reduced(self.over.keepdim_shape())
+    /// The mean of the tangents, weighted by exponentials that are at most 1.
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let (x, Some(t)) = (cx.primal(0), cx.tangent(0)) else { return Ok(smallvec![None]) };
+        if x.numel() == 0 {
+            return Ok(one(pw::mul(cx.output(0), 0.0)?));
+        }
+        let mask = self.over.mask.iter().enumerate();
+        let dims: SmallVec<[i64; 8]> = mask.filter(|(_, m)| **m).map(|(d, _)| d as i64).collect();
+        let top = amax(&x.detach(), true, Some(&dims), true)?;
+        let top = pw::where_(&pw::eq(&pw::abs(&top)?, f64::INFINITY)?, 0.0, &top)?;
+        let weights = pw::exp(&pw::sub(x, &top)?)?;
+        let total = |t: &Tensor| sum(t, Some(&dims), self.over.keepdim, None);
+        Ok(one(pw::div(&total(&pw::mul(&weights, t)?)?, &total(&weights)?)?))
     }
     fn shifted(&self, batch: usize) -> Option<Self> {
         Some(LogSumExp { over: self.over.shifted(batch) })

@@ -1,6 +1,7 @@
 //! A tensor cut into parts along a dimension: `unbind`, `split`, `chunk` and `tensor_split`. The parts of one call are outputs of one node.
 
 use super::join;
+use super::room;
 use super::shape::Views;
 use crate::array::Array;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
@@ -99,6 +100,7 @@ pub fn unbind(t: &Tensor, dim: i64) -> Result<Views> {
         return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
     }
     let d = wrap_dim(dim, shape.len())?;
+    room::check_views("unbind", shape[d])?;
     let ops: SmallVec<[ViewOp; 4]> = (0..shape[d]).map(|i| ViewOp::Select(d, i)).collect();
     several(t, &ops, d, &UNBIND)
 }
@@ -133,6 +135,7 @@ fn split_as(t: &Tensor, size: i64, dim: i64, node: &'static PartsNode) -> Result
         return Err(Error::runtime(format!("split_size can only be 0 if dimension size is 0, but got dimension size of {n}")));
     }
     let count = if n == 0 { 1 } else { n.div_ceil(size) };
+    room::check_views("split", count)?;
     parts(t, d, (0..count).map(|i| (i * size, (i * size).saturating_add(size).min(n))), node)
 }
 
@@ -162,6 +165,7 @@ fn split_sizes_as(t: &Tensor, sizes: &[i64], dim: i64, node: &'static PartsNode)
             shape[d]
         )));
     }
+    room::check_views("split_with_sizes", sizes.len())?;
     let mut at = 0;
     let ends = sizes.iter().map(|s| {
         let start = at;
@@ -189,6 +193,7 @@ fn chunk_as(t: &Tensor, chunks: i64, dim: i64, [even, empty]: [&'static PartsNod
     }
     let n = shape[d];
     if n == 0 {
+        room::check_views("chunk", usize::try_from(chunks).unwrap_or(usize::MAX))?;
         return parts(t, d, (0..chunks).map(|_| (0, 0)), empty);
     }
     split_as(t, n.div_ceil(usize::try_from(chunks).unwrap_or(usize::MAX)) as i64, d as i64, even)
@@ -210,6 +215,7 @@ pub fn tensor_split(t: &Tensor, sections: i64, dim: i64) -> Result<Views> {
         return Err(Error::runtime(format!("number of sections must be larger than 0, got {sections}")));
     }
     let k = sections as usize;
+    room::check_views("tensor_split", k)?;
     let edge = |i: usize| i * (n / k) + i.min(n % k);
     (0..k).map(|i| make_view(t, ViewOp::Slice { dim: d, start: edge(i), end: edge(i + 1), step: 1 })).collect()
 }

@@ -79,6 +79,16 @@ pub fn promote(args: &[Arg<'_>]) -> DType {
 fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
     let info = row.info();
     let refuse = || Err(Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", info.name, common.type_name())));
+    match row {
+        RowId::Hardtanh if common == DType::Bool => return Err(Error::runtime("Bool inputs not supported for hardtanh")),
+        RowId::Addcdiv if !common.is_float() => {
+            return Err(Error::runtime(
+                "Integer division with addcdiv is no longer supported: convert the tensors to floats, or divide with \
+                 div(tensor1, tensor2, rounding_mode='trunc') and add",
+            ));
+        }
+        _ => {}
+    }
     match info.rule {
         DTypeRule::Float => Ok(if common.is_float() { common } else { default_dtype() }),
         DTypeRule::FloatOnly if !common.is_float() => refuse(),
@@ -129,7 +139,12 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     let mut op = PointwiseOp::of(row, compute);
     op.params[..params.len()].copy_from_slice(params);
     debug_assert!(params.len() <= MAX_PARAMS);
-    if !compute.is_float() {
+    // Parameters of these are numbers as they are.
+    let any_number = matches!(row, RowId::PowScalar | RowId::NanToNum | RowId::RoundTo | RowId::HuberLoss | RowId::SmoothL1Loss);
+    if row == RowId::Hardtanh && compute == DType::U8 && params.iter().any(|p| p.to_f64() < 0.0) {
+        return Err(Error::runtime("cannot do hardtanh on an unsigned type with negative limits"));
+    }
+    if !params.is_empty() && !(any_number && compute.is_float()) {
         params.iter().try_for_each(|p| primitives::check_fits(*p, compute))?;
     }
     let mut converted: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
@@ -514,6 +529,12 @@ pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
         return Err(Error::runtime("For integral input tensors, argument alpha must not be a floating point number."));
     }
     Ok(())
+}
+
+/// A factor in the dtype of what it scales: integers take the whole part of a fraction.
+pub(crate) fn factor_in(factor: Scalar, dtype: DType) -> Result<Scalar> {
+    primitives::check_fits(factor, dtype)?;
+    Ok(if dtype.is_float() { factor } else { Scalar::Int(factor.to_i64()) })
 }
 
 /// The factor of what is subtracted. As in PyTorch, it is its negative that must fit.

@@ -1,5 +1,6 @@
 //! Quantiles, interpolated between neighbours in sorted order; `nanmean` and `bincount`.
 
+use super::extreme::amax;
 use super::gather::gather;
 use super::order::sort;
 use super::pointwise as pw;
@@ -170,11 +171,13 @@ pub fn bincount(x: &Tensor, weights: Option<&Tensor>, minlength: i64) -> Result<
     }
     let at = primitives::cast(x, DType::I64)?;
     let mut n = 0;
-    for v in at.values_for_shape("bincount")?.to_vec::<i64>()? {
-        if v < 0 {
-            return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got an element {v}")));
+    if at.numel() > 0 {
+        let extreme = |max: bool| -> Result<i64> { Ok(amax(&at, max, None, false)?.values_for_shape("bincount")?.first()?.to_i64()) };
+        let least = extreme(false)?;
+        if least < 0 {
+            return Err(Error::runtime(format!("bincount only supports 1-d non-negative integral inputs, got an element {least}")));
         }
-        n = n.max(v.saturating_add(1));
+        n = extreme(true)?.saturating_add(1);
     }
     let size = usize::try_from(n.max(minlength)).unwrap_or(usize::MAX);
     let weights = match weights {

@@ -178,7 +178,9 @@ impl Op for LogCumSumExp {
         if x.rank() == 0 || x.numel() == 0 {
             return Ok(one(t.clone()));
         }
-        let own = pw::mul(t, &pw::exp(&pw::sub(x, y)?)?)?;
+        // Nothing is added by zeros, whose logarithm is -inf.
+        let none = pw::eq(&x.detach(), f64::NEG_INFINITY)?;
+        let own = pw::where_(&none, 0.0, &pw::mul(t, &pw::exp(&pw::sub(x, y)?)?)?)?;
         Ok(one(weighted_heads(&own, &self.decay(y)?, self.dim)?))
     }
 }

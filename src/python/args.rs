@@ -10,7 +10,7 @@ use crate::ops::pointwise::Arg;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
 /// A Python number as a scalar; None if the object is not a number.
@@ -41,7 +41,7 @@ pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
 }
 
 /// NumPy's scalars are neither `int` nor `float`, except `float64`, which is a `float`.
-fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
     let ty = obj.get_type();
     ty.module().is_ok_and(|m| m == "numpy") && obj.hasattr("item").unwrap_or(false) && !obj.hasattr("__len__").unwrap_or(true)
 }
@@ -101,13 +101,26 @@ pub(super) fn ints(obj: &Bound<'_, PyAny>) -> PyResult<SmallVec<[i64; 4]>> {
         out.push(int(obj)?);
         return Ok(out);
     }
-    match obj.try_iter() {
-        Ok(items) => {
-            for item in items {
-                out.push(int(&item?)?);
-            }
+    // The items that the list has, whatever its class says about its length and its iterator.
+    if let Ok(items) = obj.cast::<PyList>() {
+        for i in 0..items.len() {
+            // The conversion of an item may run any code, also such that makes the list shorter.
+            let Ok(item) = items.get_item(i) else { break };
+            out.push(int(&item)?);
         }
-        Err(_) => out.push(int(obj)?),
+    } else if let Ok(items) = obj.cast::<PyTuple>() {
+        for item in items.iter() {
+            out.push(int(&item)?);
+        }
+    } else {
+        let one = int(obj).map_err(|e| {
+            if e.is_instance_of::<PyTypeError>(obj.py()) {
+                type_error(format!("expected int or tuple of ints, not {}", type_name(obj)))
+            } else {
+                e
+            }
+        })?;
+        out.push(one);
     }
     Ok(out)
 }
@@ -133,6 +146,13 @@ pub(super) fn sizes_arg(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> P
     if is_number || obj.is_instance_of::<pyo3::types::PyString>() {
         return Err(bad(obj));
     }
+    if let Ok(items) = obj.cast::<PyTuple>()
+        && let Some(at) = items.iter().position(|i| i.is_exact_instance_of::<PyBool>())
+    {
+        return Err(type_error(format!(
+            "{function}(): argument '{name}' (position 1) must be tuple of ints, but found element of type bool at pos {at}"
+        )));
+    }
     ints(obj).map_err(|e| if e.is_instance_of::<PyTypeError>(obj.py()) { bad(obj) } else { e })
 }
 
@@ -143,8 +163,13 @@ pub(super) fn tensor_list(obj: &Bound<'_, PyAny>, function: &str, name: &str) ->
         return Err(type_error(format!("{function}(): argument '{name}' (position 1) must be tuple of Tensors, not {}", type_name(obj))));
     }
     let mut out = SmallVec::new();
-    for (i, item) in obj.try_iter()?.enumerate() {
-        let item = item?;
+    // The items themselves, not what the iterator of a subclass gives.
+    let items: Vec<Bound<'_, PyAny>> = match (obj.cast::<PyList>(), obj.cast::<PyTuple>()) {
+        (Ok(list), _) => list.iter().collect(),
+        (_, Ok(tuple)) => tuple.iter().collect(),
+        _ => Vec::new(),
+    };
+    for (i, item) in items.into_iter().enumerate() {
         match as_tensor(&item) {
             Some(t) => out.push(t.clone()),
             None => {

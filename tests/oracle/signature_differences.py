@@ -57,7 +57,6 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
     "a factor is given by name": {
         "Tensor.subtract": {"alpha cannot be given by position"},
         "Tensor.subtract_": {"alpha cannot be given by position"},
-        "rsub": {"alpha cannot be given by position"},
         "subtract": {"alpha cannot be given by position"},
     },
     "names that depend on which operand is a number": {

@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::array::counted::CountedPlace;
 use crate::array::storage::{Access, Device, Storage, StorageInner};
 use crate::backend::host;
+use crate::backend::interrupt::{Paused, paused};
 use crate::backend::lock_order::{self, HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, Table, assert_no_guard, suspend};
 use crate::error::{Result, throw};
 use std::collections::BTreeMap;
@@ -64,13 +65,15 @@ pub(in crate::array) fn forget(deferred: &DeferredMemory) {
 struct ProgramLock {
     _run: ReentrantMutexGuard<'static, ()>,
     _held: HeldLock,
+    // Programs ask the host themselves, without the lock.
+    _paused: Paused,
 }
 
 /// Takes the lock `RUN`. A program on a device may need the host's lock to proceed, so a thread that waits here releases that.
 #[cfg_attr(debug_assertions, track_caller)]
 fn lock_programs() -> ProgramLock {
     let _held = lock_order::enter(Rank::Program, LockMode::Shared);
-    ProgramLock { _run: run_lock(), _held }
+    ProgramLock { _run: run_lock(), _held, _paused: paused() }
 }
 
 fn run_lock() -> ReentrantMutexGuard<'static, ()> {

@@ -20,7 +20,7 @@ use crate::autograd::transforms::forward_mode;
 use crate::autograd::transforms::level;
 use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
 use crate::backend::host;
-use crate::error::{Error, Result, within};
+use crate::error::{Error, ErrorKind, Result, within};
 use crate::layout::fmt_shape;
 use smallvec::SmallVec;
 
@@ -205,7 +205,7 @@ fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     }
     // A pending result records its call site, which cannot be looked up without the host's lock.
     let _line = Inherit::new(call_site::current());
-    host::unlocked(|| {
+    host::long_work(|| {
         if !op.accepts_pending() {
             refs.iter().try_for_each(|a| a.ready())?;
         }
@@ -425,13 +425,22 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         let large = out.numel() >= host::LARGE || is_large(op, &refs, false) || refs.iter().any(|a| a.storage().is_pending());
         if large && !runs_under_locks(&refs) {
             let _line = Inherit::new(call_site::current());
-            host::unlocked(|| {
+            let mut begun = false;
+            let done = host::long_work(|| {
                 if !op.accepts_pending() {
                     refs.iter().try_for_each(|a| a.ready())?;
                     out.storage().settle(Access::Write)?;
                 }
+                begun = true;
                 within(|| op.name().into(), || op.forward_into(&out, &refs))
-            })?;
+            });
+            if let Err(e) = done {
+                if begun && e.kind() == ErrorKind::Foreign {
+                    // An interrupt may come when a part is written already: what was saved of the target is not valid any more.
+                    target.bump_version(Change { site: call_site::current().0, op: label });
+                }
+                return Err(e);
+            }
         } else {
             within(|| op.name().into(), || op.forward_into(&out, &refs))?;
         }

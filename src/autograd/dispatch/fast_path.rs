@@ -10,12 +10,12 @@ use crate::autograd::dispatch::pointwise::{MAX_PARAMS, Number, Passthrough, Poin
 use crate::autograd::dispatch::record;
 use crate::autograd::graph::node::{Edge, Edges, Node, NodeOp, NodeState, OutMeta};
 use crate::autograd::graph::saved::Saved;
-use crate::autograd::primitives::NEG;
+use crate::autograd::primitives::{NEG, is_beyond_f32};
 use crate::autograd::tensor::lock::ReadGuard;
 use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::backend::cpu::pointwise::Func;
 use crate::error::Result;
-use crate::layout::Scalar;
+use crate::layout::{DType, Scalar};
 use crate::pointwise::RowId;
 use smallvec::SmallVec;
 
@@ -44,6 +44,9 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     let dtype = first.dtype();
     let mut op = PointwiseOp::of(row, dtype);
     op.params[..params.len()].copy_from_slice(params);
+    if dtype == DType::F32 && params.iter().any(|p| is_beyond_f32(*p)) {
+        return Ok(None);
+    }
     let mut needs = [false; N];
     for i in 0..N {
         if numbers.has(i) {
@@ -127,6 +130,9 @@ pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&T
     }
     let mut all = [Scalar::Int(0); MAX_PARAMS];
     all[..params.len()].copy_from_slice(params);
+    if target.dtype() == DType::F32 && params.iter().any(|p| is_beyond_f32(*p)) {
+        return false;
+    }
     if !target.storage().is_writable() || !target.pointwise_direct_into(Func::forward(row), &arrays, numbers, &all) {
         return false;
     }

@@ -4,6 +4,7 @@ use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
+use crate::backend::interrupt::{Paused, paused};
 use crate::backend::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
 use crate::error::{Error, Result};
 
@@ -15,13 +16,14 @@ static LEAF_LOCKS: [ReentrantMutex<()>; 64] = [const { ReentrantMutex::new(()) }
 struct LeafLock {
     _lock: ReentrantMutexGuard<'static, ()>,
     _held: HeldLock,
+    _paused: Paused,
 }
 
 /// Locks a leaf. The thread that holds the lock may need the host's lock, so a wait releases that.
 fn lock_leaf(leaf: &Tensor) -> LeafLock {
     let _held = enter(Rank::Turn, LockMode::Shared);
     let lock = &LEAF_LOCKS[leaf.id() / 64 % LEAF_LOCKS.len()];
-    LeafLock { _lock: lock.try_lock().unwrap_or_else(|| host::unlocked(|| lock.lock())), _held }
+    LeafLock { _lock: lock.try_lock().unwrap_or_else(|| host::unlocked(|| lock.lock())), _held, _paused: paused() }
 }
 
 /// Adds a gradient to a leaf's `.grad`, if there is one and the leaf still requires grad. The first one is moved there if nothing else holds it, else

@@ -16,9 +16,11 @@ use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{self, Tangent};
 use crate::autograd::transforms::level::WrappedTensor;
+use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Strides};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// How a view was created (PyTorch's `CreationMeta`). Decides whether a write through it can be recorded.
@@ -233,9 +235,19 @@ fn lower_view(t: &Tensor, l: &WrappedTensor, op: &ViewOp, name: Option<ViewName>
     Ok(value)
 }
 
+/// How many views are made between two checks for interrupts.
+const MANY: u32 = 1 << 15;
+
 /// Several views of one tensor as the outputs of one node, whose vjp joins their gradients.
 pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
-    let one = |op: &ViewOp| view_as(t, op.clone(), None, Creation::Several);
+    let made = Cell::new(0u32);
+    let one = |op: &ViewOp| {
+        made.set(made.get().wrapping_add(1));
+        if made.get() % MANY == 0 {
+            host::interrupted()?;
+        }
+        view_as(t, op.clone(), None, Creation::Several)
+    };
     let mut history = History::of(mode::current(), [t]);
     history.at_level(t.level());
     if ops.is_empty() || !history.is_recorded() || history.wrapped || !t.dtype().is_float() {

@@ -1,8 +1,9 @@
 //! Hooks of the language that the engine is embedded in: release of its lock (the GIL) during long work, and its interrupts. Without such a
 //! language `unlocked` just runs the work, and there are no interrupts.
 
+use super::interrupt;
 use super::lock_order::assert_no_guard;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::sync::OnceLock;
 
 /// The hooks of a host language. Each may be called on any thread, with or without the lock of the host.
@@ -47,11 +48,17 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// As `unlocked` if there is enough to do (`work` elements or operations); otherwise runs `f` with the lock.
+/// As `unlocked`, for long work that the host may interrupt (see `interrupt`). A panic in it is returned as an error.
+#[cfg_attr(debug_assertions, track_caller)]
+pub fn long_work<R, E: Into<Error> + From<Error>>(f: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+    Ok(unlocked(|| interrupt::watched(|| f().map_err(E::into)))?)
+}
+
+/// As `long_work` if there is enough to do (`work` elements or operations); otherwise runs `f` with the lock.
 #[inline]
 #[cfg_attr(debug_assertions, track_caller)]
-pub fn unlocked_if_large<R>(work: usize, f: impl FnOnce() -> R) -> R {
-    if work < LARGE { f() } else { unlocked(f) }
+pub fn unlocked_if_large<R, E: Into<Error> + From<Error>>(work: usize, f: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+    if work < LARGE { f() } else { long_work(f) }
 }
 
 /// An error if the host interrupts the current work (Ctrl-C); it carries the exception of the host. For loops that wait. It takes the lock
@@ -64,7 +71,7 @@ pub fn interrupted() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, ErrorKind};
+    use crate::error::ErrorKind;
     use std::cell::Cell;
 
     // The registration is for the whole process: only the thread of this test sees anything of it.
@@ -91,7 +98,10 @@ mod tests {
             vec![runs]
         });
         assert_eq!((v, runs, RELEASED.get()), (vec![1], 1, 1));
-        assert_eq!(unlocked_if_large(LARGE - 1, || 1) + unlocked_if_large(LARGE, || 2), 3);
+        assert_eq!(
+            unlocked_if_large(LARGE - 1, || Ok::<_, Error>(1)).unwrap() + unlocked_if_large(LARGE, || Ok::<_, Error>(2)).unwrap(),
+            3
+        );
         assert_eq!(RELEASED.get(), 2);
         assert!(interrupted().is_ok());
         STOP.set(true);

@@ -8,11 +8,13 @@ use crate::error::Error;
 use crate::layout::{Category, DType, Dims, NumberKind, Scalar};
 use crate::ops::create::make_room;
 use crate::ops::pointwise;
+use crate::ops::room;
 use crate::python::args::{as_tensor, type_name};
 use crate::python::convert::numpy_memory::{self, NdArray};
 use crate::python::device::device_or_default;
 use crate::python::dtype::dtype_option;
 use crate::python::errors::{runtime, type_error};
+use crate::python::functions::shape::MANY;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::exceptions::PyValueError;
@@ -158,6 +160,9 @@ fn collect(obj: &PyObj<'_>, shape: &[usize], dim: usize, out: &mut Collected) ->
         return Err(PyValueError::new_err(format!("expected sequence of length {n} at dim {dim} (got {have})")));
     }
     for i in 0..n {
+        if i % MANY == MANY - 1 {
+            obj.py().check_signals()?;
+        }
         collect(&get(obj, i)?, shape, dim + 1, out)?;
     }
     Ok(())
@@ -178,6 +183,7 @@ fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
     let (low, high) = match (dtype.kind(), dtype.integers()) {
         (NumberKind::Bool, _) => return Ok(Scalar::Bool(value.to_bool())),
         (NumberKind::Float, _) | (_, None) => return Ok(value),
+        (NumberKind::Unsigned, Some((_, high))) if matches!(value, Scalar::Float(_)) => (0, high),
         (NumberKind::Unsigned, Some((_, high))) => (-high, high),
         (NumberKind::Signed, Some(both)) => both,
     };
@@ -247,7 +253,10 @@ pub(crate) fn tensor_from(data: &PyObj<'_>, dtype: Option<DType>) -> PyResult<Te
     let shape = shape_of(data)?;
     let mut collected = Collected::default();
     if !shape.contains(&0) {
-        collected.leaves.reserve(crate::layout::checked_numel(&shape, 1).map_err(crate::error::Error::from)?.min(1 << 24));
+        let leaves = crate::layout::checked_numel(&shape, 1).map_err(crate::error::Error::from)?;
+        // A list of numbers holds that many objects already; anything else may claim any length.
+        room::check("tensor", leaves, size_of::<Leaf>() + size_of::<f64>())?;
+        collected.leaves.reserve(leaves.min(1 << 24));
         collect(data, &shape, 0, &mut collected)?;
     }
     let dtype = dtype.or(collected.dtype).unwrap_or_else(pointwise::default_dtype);

@@ -47,6 +47,12 @@ fn supported() -> String {
     }
 }
 
+/// Whether the elements of an array are numbers, of any of NumPy's dtypes.
+pub(crate) fn is_number_array(array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let kind: String = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    Ok(matches!(kind.as_str(), "b" | "i" | "u" | "f" | "c"))
+}
+
 impl<'py> NdArray<'py> {
     /// The object as an array, or None if it is not one.
     pub(crate) fn of(obj: &Bound<'py, PyAny>) -> PyResult<Option<NdArray<'py>>> {

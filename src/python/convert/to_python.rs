@@ -7,9 +7,11 @@ use crate::autograd::{Tensor, mode};
 use crate::error::Error;
 use crate::layout::Scalar;
 use crate::ops::pointwise;
+use crate::ops::room;
 use crate::python::convert::from_python::tensor_from;
 use crate::python::convert::numpy_memory;
 use crate::python::errors::{runtime, type_error};
+use crate::python::functions::shape::MANY;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
@@ -53,6 +55,10 @@ fn the_one_value(t: &Tensor) -> PyResult<Scalar> {
     Ok(item_of(t)?.first()?)
 }
 
+/// What a list, and a number with its places in lists, take at most.
+const LIST: usize = 128;
+const NUMBER: usize = 64;
+
 fn lists(py: Python<'_>, a: &Array) -> PyObjResult {
     if a.rank() == 0 {
         return number(py, a.first()?);
@@ -60,12 +66,20 @@ fn lists(py: Python<'_>, a: &Array) -> PyObjResult {
     let n = a.shape()[0];
     if a.rank() == 1 {
         let items: Vec<Py<PyAny>> = (0..n)
-            .map(|i| number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?.first()?))
+            .map(|i| {
+                if i % MANY == MANY - 1 {
+                    py.check_signals()?;
+                }
+                number(py, a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?.first()?)
+            })
             .collect::<PyResult<_>>()?;
         return Ok(PyList::new(py, items)?.into_any().unbind());
     }
     let out = PyList::empty(py);
     for i in 0..n {
+        if i % MANY == MANY - 1 {
+            py.check_signals()?;
+        }
         out.append(lists(py, &a.with_layout(a.layout().select(0, i as i64).map_err(crate::error::Error::from)?)?)?)?;
     }
     Ok(out.into_any().unbind())
@@ -148,6 +162,14 @@ impl PyTensor {
 
     /// The elements as nested lists of Python numbers; a number for a 0-d tensor.
     fn tolist(slf: &Bound<'_, Self>) -> PyObjResult {
+        let shape = Self::of(slf).shape();
+        // Lists of all levels, and numbers.
+        let mut rows = 1usize;
+        for n in &shape {
+            room::check("tolist", rows, LIST)?;
+            rows = rows.saturating_mul(*n);
+        }
+        room::check("tolist", rows, NUMBER)?;
         lists(slf.py(), &Self::of(slf).values(".tolist()")?.to_device(Device::CPU)?)
     }
 
@@ -207,8 +229,7 @@ impl PyTensor {
             return Err(type_error("iteration over a 0-d tensor"));
         }
         let parts = crate::ops::parts::unbind(Self::of(slf), 0)?;
-        let items: Vec<Py<PyAny>> = parts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
-        Ok(PyTuple::new(py, items)?.try_iter()?.into_any())
+        Ok(crate::python::functions::shape::tuple(py, parts)?.bind(py).try_iter()?.into_any())
     }
 
     fn __contains__(slf: &Bound<'_, Self>, element: &PyObj<'_>) -> PyResult<bool> {

@@ -201,7 +201,8 @@ fn full(py: Python<'_>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option
     }
     let shape = create::sizes(&sizes_arg(size, "full", "size")?)?;
     let value = value_of(fill_value, "full", "fill_value")?;
-    let dtype = o.dtype.or_else(|| as_tensor(fill_value).map(Tensor::dtype));
+    let out = kwargs.map(|k| k.get_item("out")).transpose()?.flatten();
+    let dtype = o.dtype.or_else(|| out.as_ref().and_then(as_tensor).or_else(|| as_tensor(fill_value)).map(Tensor::dtype));
     let t = create::full_on(o.place(), &shape, value, dtype)?;
     into(py, &mut o, t)
 }

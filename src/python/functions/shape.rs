@@ -14,9 +14,18 @@ use crate::python::types::{PyObj, PyObjResult};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+/// How many objects are made between two checks for signals.
+pub(crate) const MANY: usize = 1 << 15;
+
 /// Several tensors as a tuple.
 pub(crate) fn tuple(py: Python<'_>, ts: Views) -> PyObjResult {
-    let items: Vec<Py<PyAny>> = ts.into_iter().map(|t| wrap(py, t)).collect::<PyResult<_>>()?;
+    let mut items: Vec<Py<PyAny>> = Vec::with_capacity(ts.len());
+    for (i, t) in ts.into_iter().enumerate() {
+        if i % MANY == MANY - 1 {
+            py.check_signals()?;
+        }
+        items.push(wrap(py, t)?);
+    }
     Ok(PyTuple::new(py, items)?.into_any().unbind())
 }
 

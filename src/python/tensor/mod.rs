@@ -4,6 +4,7 @@
 //! (`functions`, with their families), and those about gradients (`autograd`).
 
 mod attributes;
+mod compare;
 mod complex;
 pub(crate) mod fast_operators;
 pub(crate) mod identity;
@@ -74,9 +75,12 @@ fn augmented(row: RowId, label: &'static str, slf: &Bound<'_, PyTensor>, other: 
     }
 }
 
-/// A comparison. Python decides about objects that are neither tensors nor numbers.
+/// A comparison. Python decides about objects that are neither tensors nor numbers, nor arrays of them.
 fn compare(py: Python<'_>, row: RowId, slf: &Bound<'_, PyTensor>, other: &PyObj<'_>) -> PyObjResult {
-    operator(py, row, slf, other, false)
+    if let Some(other) = operand(other)? {
+        return wrap(py, pw::call(row, &[pw::Arg::Tensor(PyTensor::of(slf)), other], &[])?);
+    }
+    Ok(compare::elementwise(row, slf, other)?.unwrap_or_else(|| py.NotImplemented()))
 }
 
 #[pymethods]

@@ -124,12 +124,18 @@ pub(super) unsafe fn scan(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Resul
     unsafe { scan::scan(s.kind, x.dtype(), sizes, from, out.ptr()) }
 }
 
+/// The elements of an operand as dense numbers. Those of bool become 0 and 1: foreign memory may hold other bytes.
+unsafe fn numbers<'a>(x: &View<'a>) -> Result<DenseOperand<'a>> {
+    // SAFETY: see above.
+    unsafe { DenseOperand::cast(x, if x.dtype == DType::Bool { DType::U8 } else { x.dtype }) }
+}
+
 pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
     let x = view(c.name(), ins, 0)?;
     let (values, positions) = (output(c.name(), outs, 0)?, output(c.name(), outs, 1)?);
     // SAFETY: see above.
     unsafe {
-        let from = DenseOperand::of(&x)?;
+        let from = numbers(&x)?;
         typed!(x.dtype, T => {
             cummax::cummax::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
         });
@@ -146,7 +152,7 @@ pub(super) unsafe fn sort(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>
     }
     // SAFETY: see above.
     unsafe {
-        let from = DenseOperand::of(&x)?;
+        let from = numbers(&x)?;
         typed!(x.dtype, T => sort::sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
     }
     Ok(())
@@ -157,7 +163,7 @@ pub(super) unsafe fn mode(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>
     let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
     // SAFETY: see above.
     unsafe {
-        let from = DenseOperand::of(&x)?;
+        let from = numbers(&x)?;
         typed!(x.dtype, T => mode::mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
     }
     Ok(())

@@ -5,12 +5,14 @@
 //! calls the loops that depend on the element type through a table.
 
 use super::cast::convert_fn;
+use super::memory::room::zeros;
 use super::num::instruction_set;
 use super::reduce::ReduceInput;
 use super::reduce::input::WidenedBlocks;
 use super::reduce::loops::LoopsOf;
 use super::reduce::reducers::{ExtremeOp, Numeric};
 use super::threads::{SharedPointer, num_threads, parallel_for};
+use crate::backend::interrupt;
 use crate::layout::DType;
 
 /// The least number of elements of a task: several small rows, or a part of a large one.
@@ -216,6 +218,11 @@ unsafe fn first_apart<T: Numeric>(x: *const T, n: usize, stride: isize, v: T) ->
     (0..n).find(|i| same(unsafe { *x.offset(*i as isize * stride) }, v)).unwrap_or(0)
 }
 
+/// The dtype in which elements are compared. Those of bool become 0 and 1: foreign memory may hold other bytes.
+fn computed_in(dtype: DType) -> DType {
+    if dtype == DType::Bool { DType::I32 } else { dtype.computed() }
+}
+
 /// The largest elements (smallest, with `max` false) along `n`, and the first position of each. A nan takes precedence over all numbers.
 ///
 /// # Safety
@@ -233,10 +240,10 @@ pub unsafe fn extreme(
     if all == 0 {
         return;
     }
-    let computed = dtype.computed();
+    let computed = computed_in(dtype);
     if computed != dtype {
-        let wide = WidenedBlocks { from: x, dtype };
-        let mut best = vec![0u64; (all * computed.size()).div_ceil(8)];
+        let wide = WidenedBlocks { from: x, dtype, to: computed };
+        let mut best = zeros::<u64>((all * computed.size()).div_ceil(8));
         let best = best.as_mut_ptr().cast::<u8>();
         // SAFETY: the caller's; there is room for as many values of the wider type.
         unsafe {
@@ -260,7 +267,7 @@ pub unsafe fn extreme(
     let pieces = n.div_ceil(rows);
     // Results of each piece; those of the first piece go to the outputs.
     let others = (pieces - 1) * all;
-    let (mut found, mut at) = (vec![0u64; (others * k.size).div_ceil(8)], vec![0i64; others]);
+    let (mut found, mut at) = (zeros::<u64>((others * k.size).div_ceil(8)), zeros::<i64>(others));
     let results = [
         (SharedPointer::new(values), SharedPointer::new(positions)),
         (SharedPointer::new(found.as_mut_ptr().cast()), SharedPointer::new(at.as_mut_ptr())),
@@ -268,7 +275,7 @@ pub unsafe fn extreme(
     let jobs = outer * strips * pieces;
     let together = (TASK / (rows * width)).max(1);
     // Rows that are computed at a time.
-    let most = if matches!(x, ReduceInput::Made(_)) { (TASK / width).max(1) } else { rows };
+    let most = if matches!(x, ReduceInput::Made(_)) { (TASK / width).max(1) } else { (8 * TASK / width).max(1) };
     parallel_for(jobs.div_ceil(together), |task| {
         for job in task * together..jobs.min((task + 1) * together) {
             let (piece, o, strip) = (job / (outer * strips), job / strips % outer, job % strips);
@@ -280,6 +287,7 @@ pub unsafe fn extreme(
             let found = BestColumns { values: to.0.at(first * k.size), positions: to.1.at(first), columns };
             let end = n.min(begin + rows);
             for row in (begin..end).step_by(most) {
+                interrupt::check();
                 if let ReduceInput::Made(blocks) = x
                     && !blocks.should_continue()
                 {

@@ -2,6 +2,7 @@
 
 use super::reduce::reducers::Numeric;
 use super::threads::parallel_for;
+use crate::backend::interrupt::Ticks;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
@@ -45,7 +46,9 @@ pub unsafe fn cummax<T: Numeric>(max: bool, (outer, n, inner): (usize, usize, us
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
         let mut best: Option<(T, usize)> = None;
+        let ticks = Ticks::default();
         for i in 0..n {
+            ticks.tick();
             let at = first + i * inner;
             // SAFETY: the index stays inside x.
             let v = unsafe { *p.x(at) };

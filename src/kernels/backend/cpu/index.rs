@@ -6,6 +6,7 @@
 
 use super::memory::raw_slice::RawSlice;
 use super::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
 use crate::backend::requests::Write;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -261,7 +262,11 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
     let (x, src) = (SharedPointer::new(x), SharedPointer::new(src));
     let some = |o: usize, from: usize, to: usize| {
         let start = r.outer.offset(o);
+        let every = (PIECE * 8 / (to - from).max(1)).max(1);
         for (j, off) in r.offsets.iter().enumerate() {
+            if j % every == every - 1 {
+                interrupt::check();
+            }
             let base = start + *off as isize;
             let mut at = if single { 0 } else { (o * k + j) * n + from };
             let step = !single as usize;
@@ -442,10 +447,22 @@ fn each(
         };
         let (along, across) = (0..shape[dim] as isize, from as isize..to as isize);
         // In both cases `j` ascends for each `i`; the dimension with the smaller stride is the inner loop.
+        let some = |n: usize| (PIECE * 8 / n.max(1)).max(1) as isize;
         if ii.unsigned_abs() > ij.unsigned_abs() {
-            across.for_each(|i| along.clone().for_each(|j| visit(i, j)));
+            for i in across {
+                for first in along.clone().step_by(PIECE * 8) {
+                    (first..along.end.min(first + PIECE as isize * 8)).for_each(|j| visit(i, j));
+                    interrupt::check();
+                }
+            }
         } else {
-            along.for_each(|j| across.clone().for_each(|i| visit(i, j)));
+            let every = some(to - from);
+            for j in along {
+                across.clone().for_each(|i| visit(i, j));
+                if j % every == every - 1 {
+                    interrupt::check();
+                }
+            }
         }
     };
     if total < 2 * PIECE {
@@ -494,6 +511,7 @@ unsafe fn triangle_t<T: Copy + Default>(
 ) {
     let (to, from) = (out.0.cast::<T>(), x.0.cast::<T>());
     for i in 0..rows {
+        interrupt::check();
         // Columns `kept` stay: from the diagonal on, or up to it.
         let edge = (i as i128 + diagonal as i128).clamp(-1, cols as i128);
         let kept = if upper { edge.max(0) as usize..cols } else { 0..(edge + 1).min(cols as i128) as usize };

@@ -1,8 +1,13 @@
 //! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
 
 use super::cummax::{RowPointers, each_row};
+use super::memory::room::with_room;
 use super::reduce::reducers::Numeric;
+use crate::backend::interrupt::{self, Ticks};
 use std::cmp::Ordering;
+
+/// Elements that are copied between two checks for interrupts.
+const LONG: usize = 1 << 19;
 
 /// The most frequent element (the smallest of equally frequent ones) and its last position. A nan equals no other.
 ///
@@ -12,9 +17,19 @@ pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *con
     let p = RowPointers { x, values, positions };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
+        let mut sorted: Vec<(T, usize)> = with_room(n);
         // SAFETY: indices stay inside x.
-        let mut sorted: Vec<(T, usize)> = (0..n).map(|i| (unsafe { *p.x(first + i * inner) }, i)).collect();
-        sorted.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or_else(|| a.0.is_nan().cmp(&b.0.is_nan())));
+        let element = |i: usize| (unsafe { *p.x(first + i * inner) }, i);
+        for from in (0..n).step_by(LONG) {
+            sorted.extend((from..n.min(from + LONG)).map(element));
+            interrupt::check();
+        }
+        let ticks = Ticks::default();
+        sorted.sort_unstable_by(|a, b| {
+            ticks.tick();
+            let order = a.0.partial_cmp(&b.0).unwrap_or_else(|| a.0.is_nan().cmp(&b.0.is_nan()));
+            order.then(a.1.cmp(&b.1))
+        });
         let mut best = (0, sorted[0]);
         for run in sorted.chunk_by(|a, b| a.0.partial_cmp(&b.0) == Some(Ordering::Equal)) {
             if run.len() > best.0 {

@@ -2,6 +2,7 @@
 
 use super::memory::raw_slice::{Plain, RawSlice};
 use super::reduce::reducers::Float;
+use crate::backend::interrupt::Ticks;
 use crate::backend::requests::Classes;
 use crate::backend::requests::NllReduction as Reduction;
 
@@ -29,7 +30,9 @@ impl Classes {
     /// out of range, because another thread has changed it since the check, is ignored.
     #[inline(always)]
     fn each(&self, targets: RawSlice<'_, i64>, mut f: impl FnMut(usize, usize, usize)) {
+        let ticks = Ticks::default();
         for (i, t) in targets.part(0, self.outer * self.inner).iter().enumerate() {
+            ticks.tick();
             if let Some(c) = self.class(t) {
                 let (o, r) = (i / self.inner, i % self.inner);
                 f(i, (o * self.classes + c) * self.inner + r, c);

@@ -1,6 +1,7 @@
 //! The positions of the true elements of a mask (bytes that are not 0).
 
 use super::memory::raw_slice::RawSlice;
+use super::memory::room::zeros;
 use super::threads::{SharedPointer, parallel_for};
 
 /// Elements of one task.
@@ -11,7 +12,7 @@ const TOGETHER: usize = 256;
 /// For each piece of a mask the number of true elements before it, and at the end the total.
 pub fn count(mask: RawSlice<'_, u8>) -> Vec<usize> {
     let pieces = mask.len().div_ceil(PIECE);
-    let mut counts = vec![0; pieces + 1];
+    let mut counts = zeros::<usize>(pieces + 1);
     let to = SharedPointer::new(counts.as_mut_ptr());
     parallel_for(pieces, |p| {
         let piece = mask.part(p * PIECE, (p + 1) * PIECE);

@@ -2,12 +2,14 @@
 //! loops of a type and operation through a table.
 
 use super::copy::copy;
+use super::memory::room::{filled, zeros};
 use super::num::{InstructionSet, instruction_set};
 use super::operands::not_floating;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
 use super::threads::{SharedPointer, num_threads, parallel_for};
+use crate::backend::interrupt;
 use crate::backend::requests::ScanKind;
 use crate::error::Result;
 use crate::layout::DType;
@@ -299,7 +301,7 @@ unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const 
 unsafe fn long_rows(k: &ScanLoops, outer: usize, n: usize, p: (SharedPointer<*mut u8>, SharedPointer<*mut u8>)) {
     let pieces = n / PIECE;
     // The sums of all whole chains, then of everything before each of them.
-    let mut before = vec![0u64; outer * pieces * CHAINS];
+    let mut before = zeros(outer * pieces * CHAINS);
     let sums = SharedPointer::new(before.as_mut_ptr());
     parallel_for(outer * pieces, |t| {
         let (row, piece) = (t / pieces, t % pieces);
@@ -309,7 +311,7 @@ unsafe fn long_rows(k: &ScanLoops, outer: usize, n: usize, p: (SharedPointer<*mu
             unsafe { *sums.at(t * CHAINS + c) = (k.total)(x, CHAIN) };
         }
     });
-    let mut ends = vec![k.start(); outer];
+    let mut ends = filled(k.start(), outer);
     for (row, end) in before.chunks_mut(pieces * CHAINS).zip(&mut ends) {
         for s in row {
             let here = *s;
@@ -366,7 +368,10 @@ pub unsafe fn make(blocks: &dyn BlockProducer, to: *mut u8, numel: usize, size: 
 pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), x: *const u8, out: *mut u8) -> Result<()> {
     // Input and output of four rows fit one set of the first-level cache, onto which rows of 2^n elements fall.
     const ROWS: usize = 4;
-    if dtype.computed() != dtype {
+    /// Elements of a row between two checks for interrupts.
+    const LONG: usize = 1 << 18;
+    // The bytes of bool may be others than 0 and 1 in foreign memory.
+    if dtype.computed() != dtype || dtype == DType::Bool {
         // SAFETY: the caller's. The elements become int64 where the results will be, and are scanned in place.
         unsafe {
             copy(dtype, DType::I64, &[around.0 * around.1 * around.2], x, &[1], out, &[1]);
@@ -386,8 +391,11 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
                 let mut acc = [k.start(); ROWS];
                 // SAFETY: this group alone handles these rows; indices stay inside both arrays.
                 unsafe {
-                    let (x, out) = k.at(p, first * n);
-                    (k.chains)(ROWS.min(outer - first), n, n, x, out, acc.as_mut_ptr());
+                    for from in (0..n).step_by(LONG) {
+                        let (x, out) = k.at(p, first * n + from);
+                        (k.chains)(ROWS.min(outer - first), LONG.min(n - from), n, x, out, acc.as_mut_ptr());
+                        interrupt::check();
+                    }
                 }
             }
         });
@@ -411,8 +419,12 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
             let mut acc: SmallVec<[u64; 64]> = SmallVec::from_elem(k.start(), width);
             // SAFETY: this job alone handles these columns; indices stay inside both arrays.
             unsafe {
-                let (x, out) = k.at(p, o * n * inner + b * wide);
-                down(x, out, n, inner, acc.as_mut_ptr(), width);
+                let some = (LONG / width).max(1);
+                for from in (0..n).step_by(some) {
+                    let (x, out) = k.at(p, (o * n + from) * inner + b * wide);
+                    down(x, out, some.min(n - from), inner, acc.as_mut_ptr(), width);
+                    interrupt::check();
+                }
             }
         }
     });

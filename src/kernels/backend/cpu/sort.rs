@@ -1,12 +1,16 @@
 //! Sorting along one dimension of a dense array seen as (outer, n, inner).
 
+use super::memory::room::with_room;
 use super::reduce::reducers::Numeric;
 use super::threads::parallel_for;
+use crate::backend::interrupt::{self, Ticks};
 use crate::backend::requests::Sort;
 use std::cmp::Ordering;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
+/// Rows of so many elements are sorted with checks for interrupts.
+const LONG: usize = 1 << 19;
 
 #[derive(Clone, Copy)]
 struct SortPointers<T> {
@@ -53,18 +57,37 @@ pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usi
         o.then(a.1.cmp(&b.1))
     };
     parallel_for(jobs.div_ceil(together), |t| {
-        let mut row: Vec<(T, u32)> = Vec::with_capacity(n);
+        let mut row: Vec<(T, u32)> = with_room(n);
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, c) = (job / inner, job % inner);
             row.clear();
             // SAFETY: indices stay inside x.
-            row.extend((0..n).map(|i| (unsafe { *p.x((o * n + i) * inner + c) }, i as u32)));
-            // Equal elements are compared by position, so an unstable sort gives the stable order.
-            if keep < n && keep > 0 {
-                row.select_nth_unstable_by(keep - 1, order);
+            let element = |i: usize| (unsafe { *p.x((o * n + i) * inner + c) }, i as u32);
+            for from in (0..n).step_by(LONG) {
+                row.extend((from..n.min(from + LONG)).map(element));
+                interrupt::check();
             }
-            row[..keep].sort_unstable_by(order);
+            // Equal elements are compared by position, so an unstable sort gives the stable order.
+            if n < LONG {
+                if keep < n && keep > 0 {
+                    row.select_nth_unstable_by(keep - 1, order);
+                }
+                row[..keep].sort_unstable_by(order);
+            } else {
+                let ticks = Ticks::default();
+                let order = |a: &(T, u32), b: &(T, u32)| {
+                    ticks.tick();
+                    order(a, b)
+                };
+                if keep < n && keep > 0 {
+                    row.select_nth_unstable_by(keep - 1, order);
+                }
+                row[..keep].sort_unstable_by(order);
+            }
             for (i, (v, position)) in row[..keep].iter().enumerate() {
+                if i % LONG == LONG - 1 {
+                    interrupt::check();
+                }
                 let to = (o * keep + i) * inner + c;
                 // SAFETY: this job alone writes this row of the outputs.
                 unsafe {

@@ -200,13 +200,13 @@ macro_rules! activations {
         a(g; a, b) {
             {
                 let d = a - b;
-                g * d.clone().max(-delta.clone()).min(delta)
+                g * A::select(d.clone().abs().ge(&delta), d.clone().sign() * delta, d)
             }
         }
         b(g; a, b) {
             {
                 let d = b - a;
-                g * d.clone().max(-delta.clone()).min(delta)
+                g * A::select(d.clone().abs().ge(&delta), d.clone().sign() * delta, d)
             }
         }
     }

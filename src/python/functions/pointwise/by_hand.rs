@@ -50,7 +50,7 @@ fn sub(py: Python<'_>, input: &PyObj<'_>, other: &PyObj<'_>, alpha: Option<&PyOb
 
 /// `other - alpha * input`.
 #[pyfunction]
-#[pyo3(signature = (input, other, *, alpha=None))]
+#[pyo3(signature = (input, other, alpha=None))]
 fn rsub(py: Python<'_>, input: &PyObj<'_>, other: &PyObj<'_>, alpha: Option<&PyObj<'_>>) -> PyObjResult {
     let (a, b) = (operand_of(input, "rsub", 1, "input")?, operand_of(other, "rsub", 2, "other")?);
     wrap(py, pw::rsub(a, b, alpha_of(alpha)?)?)

@@ -8,7 +8,7 @@ mod by_hand;
 use crate::autograd::transforms::mutation_guard::TrustedWrites;
 use crate::autograd::{Tensor, forward_mode, primitives};
 use crate::error::Error;
-use crate::layout::Scalar;
+use crate::layout::{DType, Scalar, fmt_shape};
 use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::{RowId, RowInfo};
 use crate::python::args::{as_tensor, operand, operand_of, scalar, type_name};
@@ -16,6 +16,7 @@ use crate::python::errors::{guarded, runtime, type_error};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::FastFunction;
+use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -82,6 +83,11 @@ fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyRes
     Ok(())
 }
 
+/// Whether a function is a pointwise row.
+fn is_row(function: &str) -> bool {
+    RowId::ALL.iter().any(|r| r.info().name == function || r.info().aliases.contains(&function))
+}
+
 /// Writes a result to the `out=` argument, and returns that argument.
 pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: &[&Tensor], out: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let Some(target) = as_tensor(out) else {
@@ -96,6 +102,13 @@ pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
         )));
     }
     if target.shape() != result.shape() {
+        if is_row(function) && inputs.iter().any(|t| t.same(target)) {
+            return Err(runtime(format!(
+                "output with shape {} doesn't match the broadcast shape {}",
+                fmt_shape(&target.shape()),
+                fmt_shape(&result.shape())
+            )));
+        }
         if target.numel() != 0 {
             PyErr::warn(
                 py,
@@ -153,7 +166,26 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
             },
         });
     }
-    if !pw::promote(&args).is_float() {
+    let common = pw::promote(&args);
+    if row == RowId::Softshrink && params[0].to_f64() < 0.0 {
+        return Err(runtime(format!(
+            "lambda must be in range [0, {}] for input dtype {}, but found {}",
+            if common == DType::F32 { "3.40282e+38" } else { "1.79769e+308" },
+            common.type_name(),
+            params[0]
+        )));
+    }
+    if common == DType::F32 {
+        for (k, p) in params.iter_mut().enumerate() {
+            if let Scalar::Float(f) = *p
+                && parsed.slots[n + k].as_ref().is_none_or(|o| o.is_none())
+            {
+                // The largest number stands for that of the dtype.
+                *p = Scalar::Float(f.clamp(f64::from(f32::MIN), f64::from(f32::MAX)));
+            }
+        }
+    }
+    if !common.is_float() {
         // Where the row computes in integers, whole numbers are passed as integers.
         for p in &mut params {
             if let Scalar::Float(f) = *p
@@ -274,7 +306,15 @@ fn common(py: Python<'_>, row: RowId, form: Form, x: &Bound<'_, PyAny>, y: Optio
         None if form == Form::InPlace => pw::call_inplace(row, names(row).in_place, t, &[], &[]).map(|()| None)?,
         None => Some(pw::call(row, &[Arg::Tensor(t)], &[])?),
         Some(y) => {
-            let Some(y) = operand(y)? else { return Ok(None) };
+            let Some(y) = operand(y)? else {
+                let of_complex =
+                    matches!(row, RowId::Eq | RowId::Ne) && form != Form::InPlace && y.is_instance_of::<pyo3::types::PyComplex>();
+                return if of_complex {
+                    x.rich_compare(y, if row == RowId::Eq { CompareOp::Eq } else { CompareOp::Ne }).map(|r| Some(r.unbind()))
+                } else {
+                    Ok(None)
+                };
+            };
             if form == Form::InPlace {
                 pw::call_inplace(row, names(row).in_place, t, &[y], &[]).map(|()| None)?
             } else {
@@ -424,7 +464,7 @@ pub(crate) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
                     t.dtype().type_name()
                 )));
             }
-            if common == crate::layout::DType::Bool {
+            if common == DType::Bool {
                 return Ok(primitives::copy_(t, &pw::pow_scalar(t, s)?)?);
             }
             Ok(pw::call_inplace(RowId::PowScalar, "pow_", t, &[], &[s])?)

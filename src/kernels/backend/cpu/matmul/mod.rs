@@ -9,8 +9,10 @@
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
 
+use super::memory::room::{filled, with_room};
 use super::reduce::reducers::Numeric;
 use super::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
 use gemm::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
@@ -56,6 +58,9 @@ const VECTOR_TASK: usize = 1 << 16;
 const TILE: std::ops::Range<usize> = 1 << 20..1 << 26;
 /// A tile's side that is not divided: packing its rows and columns would cost too much.
 const SIDE: usize = 64;
+
+/// Multiplications of one tile between two checks for interrupts.
+const LONG_SUM: usize = 1 << 32;
 
 /// Rows and columns of the tiles that `gemm` computes one by one, each on one thread: its own division among threads was slower by a fifth.
 fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
@@ -104,31 +109,48 @@ macro_rules! float_product {
                     let one = |at: usize| {
                         let (i, j) = (at / across * rows, at % across * columns);
                         let (out, a, b) = (out.at(i * n + j), a.at(i, 0), b.at(0, j));
-                        // SAFETY: the caller's promise, of a part; with `read_dst` false the output is only written.
-                        gemm::gemm(
-                            rows.min(m - i),
-                            columns.min(n - j),
-                            k,
-                            out,
-                            1,
-                            n as isize,
-                            false,
-                            a,
-                            a_cs,
-                            a_rs,
-                            b,
-                            b_cs,
-                            b_rs,
-                            0.0,
-                            1.0,
-                            false,
-                            false,
-                            false,
-                            Parallelism::None,
-                        );
+                        let (rows, columns) = (rows.min(m - i), columns.min(n - j));
+                        // Only very long sums are divided, so that interrupts are seen in between.
+                        let part = (LONG_SUM / (rows * columns)).max(1 << 12);
+                        for first in (0..k).step_by(part) {
+                            let (a, b) = (a.wrapping_offset(first as isize * a_cs), b.wrapping_offset(first as isize * b_rs));
+                            let more = first > 0;
+                            // SAFETY: the caller's promise, of a part; with `read_dst` false the output is only written.
+                            gemm::gemm(
+                                rows,
+                                columns,
+                                part.min(k - first),
+                                out,
+                                1,
+                                n as isize,
+                                more,
+                                a,
+                                a_cs,
+                                a_rs,
+                                b,
+                                b_cs,
+                                b_rs,
+                                if more { 1.0 } else { 0.0 },
+                                1.0,
+                                false,
+                                false,
+                                false,
+                                Parallelism::None,
+                            );
+                            if first + part < k {
+                                interrupt::check();
+                            }
+                        }
                     };
                     let tiles = m.div_ceil(rows) * across;
-                    if parallel { parallel_for(tiles, one) } else { (0..tiles).for_each(one) }
+                    if k == 0 {
+                        // Nothing is added: zeros.
+                        std::slice::from_raw_parts_mut(out.get(), m * n).fill(0.0);
+                    } else if parallel {
+                        parallel_for(tiles, one);
+                    } else {
+                        (0..tiles).for_each(one);
+                    }
                 }
             }
         }
@@ -225,6 +247,17 @@ unsafe fn direct<T: Numeric>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>,
     }
 }
 
+/// `n` elements, `step` apart, next to each other.
+///
+/// # Safety
+/// They are readable.
+unsafe fn dense<T: Copy>(n: usize, x: *const T, step: isize) -> Vec<T> {
+    let mut made = with_room(n);
+    // SAFETY: the caller's.
+    made.extend((0..n).map(|p| unsafe { *x.wrapping_offset(p as isize * step) }));
+    made
+}
+
 /// `out = a x` for `a` of m x k.
 ///
 /// # Safety
@@ -232,34 +265,40 @@ unsafe fn direct<T: Numeric>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>,
 unsafe fn vector<T: Numeric>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
-        // The loops below read x once for each row, so it is made dense first.
-        let copy: Vec<T>;
-        let x = if step == 1 {
-            x
-        } else {
-            copy = (0..k).map(|p| *x.wrapping_offset(p as isize * step)).collect();
-            copy.as_ptr()
-        };
-        let x = Mat { ptr: x, rs: 1, cs: 1 };
         let out = SharedPointer::new(out);
-        if parallel && m < 4 && k >= 2 * VECTOR_TASK && a.cs == 1 {
+        // If rows are neighbours in memory, the loop goes column by column, otherwise row by row.
+        let down = a.rs == 1 && a.cs != 1 && m > 1;
+        if parallel && m < 4 && k >= 2 * VECTOR_TASK && !down {
             // Long dot products: pieces of a fixed size, whose sums are added in order.
             let pieces = k.div_ceil(VECTOR_TASK);
-            let mut partial = vec![T::ZERO; m * pieces];
-            let to = SharedPointer::new(partial.as_mut_ptr());
+            let mut partial = filled(T::ZERO, m * pieces);
+            let (to, x) = (SharedPointer::new(partial.as_mut_ptr()), SharedPointer::new(x));
             parallel_for(m * pieces, |t| {
                 let (i, first) = (t / pieces, t % pieces * VECTOR_TASK);
+                let n = VECTOR_TASK.min(k - first);
                 // SAFETY: task t alone writes its place, which outlives the tasks.
                 let mine = std::slice::from_raw_parts_mut(to.at(t), 1);
-                dots_any(VECTOR_TASK.min(k - first), a.moved(i as isize * a.rs + first as isize), x.moved(first as isize), mine);
+                let copy;
+                let mut x = x.get().wrapping_offset(first as isize * step);
+                if step != 1 {
+                    copy = dense(n, x, step);
+                    x = copy.as_ptr();
+                }
+                dots_any(n, a.moved(i as isize * a.rs + first as isize * a.cs), Mat { ptr: x, rs: 1, cs: 1 }, mine);
             });
             for (i, row) in partial.chunks(pieces).enumerate() {
                 *out.at(i) = row.iter().fold(T::ZERO, |s, p| s.plus(*p));
             }
             return;
         }
-        // If rows are neighbours in memory, the loop goes column by column, otherwise row by row.
-        let down = a.rs == 1 && a.cs != 1;
+        // The loops below read x once for each row, so it is made dense first.
+        let copy;
+        let mut x = x;
+        if step != 1 {
+            copy = dense(k, x, step);
+            x = copy.as_ptr();
+        }
+        let x = Mat { ptr: x, rs: 1, cs: 1 };
         let rows = if !parallel {
             m
         } else if down {

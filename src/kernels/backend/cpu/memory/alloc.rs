@@ -69,7 +69,7 @@ pub fn memory_idle() -> usize {
 
 /// Whether a request for this many bytes would succeed now, as far as the limit is concerned.
 pub fn fits(bytes: usize) -> bool {
-    memory_allocated().saturating_add(capacity(bytes)) <= limit()
+    bytes <= isize::MAX as usize / 2 && memory_allocated().saturating_add(capacity(bytes)) <= limit()
 }
 
 /// Returns cached buffers to the system.

@@ -4,4 +4,5 @@
 
 pub mod alloc;
 pub mod raw_slice;
+pub(crate) mod room;
 mod stats;

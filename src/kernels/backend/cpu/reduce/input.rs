@@ -39,12 +39,14 @@ unsafe impl Send for ReduceInput<'_> {}
 pub(crate) struct WidenedBlocks<'a> {
     pub from: ReduceInput<'a>,
     pub dtype: DType,
+    /// The wider dtype.
+    pub to: DType,
 }
 
 impl BlockProducer for WidenedBlocks<'_> {
     unsafe fn produce(&self, start: usize, len: usize, buffer: *mut u8) -> *const u8 {
         const TILE: usize = 1024;
-        let (size, to) = (self.dtype.size(), self.dtype.computed());
+        let (size, to) = (self.dtype.size(), self.to);
         let widen = convert_fn(self.dtype, to);
         let mut tile = [const { MaybeUninit::<u64>::uninit() }; TILE / 4];
         for at in (0..len).step_by(TILE) {

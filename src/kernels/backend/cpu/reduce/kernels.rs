@@ -27,6 +27,11 @@ impl ReduceKernel {
         }
     }
 
+    /// Elements of bool as 0 and 1: foreign memory may hold other bytes.
+    fn of_bool(self, dtype: DType) -> Self {
+        if dtype == DType::Bool { self.loading(Load::nonzero::<u8, u8>()) } else { self }
+    }
+
     pub(crate) const fn finished(self, out: usize, finish: FinishFn) -> Self {
         ReduceKernel { out, finish: Some(finish), ..self }
     }
@@ -49,7 +54,9 @@ pub fn kernel_of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
 /// The sum; of integers and bool in int64.
 pub fn sum(dtype: DType) -> ReduceKernel {
     ReduceKernel::plain(match dtype {
-        DType::Bool | DType::U8 => LoopsOf::<SumOp<u8, i64>>::LOOPS,
+        // Foreign memory may hold other bytes than 0 and 1.
+        DType::Bool => LoopsOf::<CountNonzero>::LOOPS,
+        DType::U8 => LoopsOf::<SumOp<u8, i64>>::LOOPS,
         DType::I8 | DType::I16 | DType::I32 => LoopsOf::<SumOp<i32, i64>>::LOOPS,
         DType::I64 => LoopsOf::<SumOp<i64, i64>>::NARROW,
         DType::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
@@ -68,11 +75,12 @@ pub fn prod(dtype: DType) -> ReduceKernel {
         DType::F64 => LoopsOf::<ProdOp<f64, f64>>::LOOPS,
     })
     .widened(dtype)
+    .of_bool(dtype)
 }
 
 /// The largest element, or the smallest with `max` false; nan wins.
 pub fn extreme(max: bool, dtype: DType) -> ReduceKernel {
-    let r = ReduceKernel::plain(extreme_loops(max, dtype)).widened(dtype);
+    let r = ReduceKernel::plain(extreme_loops(max, dtype)).widened(dtype).of_bool(dtype);
     match dtype {
         DType::I8 => r.finished(1, narrow::<i8>),
         DType::I16 => r.finished(2, narrow::<i16>),

@@ -8,8 +8,10 @@
 use super::input::{CacheLine, reserve};
 use super::loaders::Load;
 use super::loops::{ColumnsFn, ReduceLoops, RowsFn};
+use crate::backend::cpu::memory::room::zeros;
 use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -429,6 +431,9 @@ fn offsets(dims: &[ReduceDim], mut i: usize) -> (isize, isize) {
     }
 }
 
+/// The bytes of all accumulators of a reduction in parts.
+const MOST_PARTS: usize = 256 << 20;
+
 /// Outputs come in `groups` of up to `width`; each group is the merge of `segments` of about `elements` elements.
 #[derive(Clone, Copy)]
 struct SegmentPlan {
@@ -441,9 +446,13 @@ struct SegmentPlan {
 /// `segment(g, s, acc)` leaves the accumulators of a segment in `acc`, `write(g, acc)` writes a group's results.
 #[inline(always)]
 fn drive(w: SegmentPlan, k: &BoundKernel<'_>, segment: impl Fn(usize, usize, *mut u8) + Sync, write: impl Fn(usize, *mut u8) + Sync) {
-    let per_task = (TASK / w.elements.max(1)).clamp(1, w.segments);
-    let parts = w.segments.div_ceil(per_task);
     let bytes = w.width * k.acc;
+    let mut per_task = (TASK / w.elements.max(1)).clamp(1, w.segments);
+    // The accumulators of all parts together take a bounded amount of memory.
+    while per_task > 0 && per_task < w.segments && w.groups * w.segments.div_ceil(per_task) > (MOST_PARTS / bytes.max(1)).max(w.groups) {
+        per_task *= 2;
+    }
+    let parts = w.segments.div_ceil(per_task);
     // Words of eight bytes that accumulators take.
     let words = bytes.div_ceil(8);
     let collect = |g: usize, first: usize, last: usize, acc: *mut u8, levels: &mut Vec<u64>| {
@@ -462,7 +471,7 @@ fn drive(w: SegmentPlan, k: &BoundKernel<'_>, segment: impl Fn(usize, usize, *mu
         });
         return;
     }
-    let mut partial = vec![0u64; w.groups * parts * words];
+    let mut partial = zeros::<u64>(w.groups.saturating_mul(parts).saturating_mul(words));
     let to = SharedPointer::new(partial.as_mut_ptr());
     parallel_for(w.groups * parts, |t| {
         let (g, part) = (t / parts, t % parts);
@@ -471,6 +480,7 @@ fn drive(w: SegmentPlan, k: &BoundKernel<'_>, segment: impl Fn(usize, usize, *mu
         collect(g, part * per_task, w.segments.min((part + 1) * per_task), acc, &mut Vec::new());
     });
     for g in 0..w.groups {
+        interrupt::check();
         let mine = to.at(g * parts * words);
         let mut step = 1;
         while step < parts {
@@ -505,6 +515,7 @@ fn pairwise(k: &BoundKernel<'_>, n: usize, acc: *mut u8, width: usize, levels: &
     unsafe {
         for i in 0..n {
             if i > 0 {
+                interrupt::check();
                 make(i, acc);
             }
             let mut level = 0;

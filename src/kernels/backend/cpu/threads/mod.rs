@@ -4,10 +4,13 @@
 mod pool;
 
 use self::pool::Helpers;
+use crate::backend::interrupt::{self, Helping};
 use crate::backend::lock_order::Table;
+use crate::error::throw;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 struct ThreadPool {
     /// The process that built the pool: a forked child has none of its threads.
@@ -88,17 +91,18 @@ pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
 fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads();
     if n <= 1 || threads == 1 || rayon::current_thread_index().is_some() {
-        (0..n).for_each(f);
-        return;
+        return one_by_one(n, f);
     }
-    let Some(helpers) = helpers(threads - 1) else {
-        (0..n).for_each(f);
-        return;
-    };
+    let Some(helpers) = helpers(threads - 1) else { return one_by_one(n, f) };
     let workers = threads.min(n);
     let bound = |w: usize| n / workers * w + (n % workers).min(w);
     let stretches: SmallVec<[Stretch; 8]> = (0..workers).map(|w| Stretch { next: AtomicUsize::new(bound(w)), end: bound(w + 1) }).collect();
+    // Set when the calling thread leaves early; helpers then take no further pieces.
+    let stopped = AtomicBool::new(false);
+    let (watched, interruption) = (interrupt::is_watched(), RefCell::new(None));
     let work = |home: usize| {
+        let _helping = (home > 0).then(|| Helping::new(&stopped));
+        let _stop = StopOnPanic(&stopped);
         for s in stretches[home..].iter().chain(&stretches[..home]) {
             loop {
                 let i = s.next.fetch_add(1, Ordering::Relaxed);
@@ -106,10 +110,45 @@ fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
                     break;
                 }
                 f(i);
+                if home == 0 && watched {
+                    interrupt::check();
+                } else if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
             }
         }
     };
-    helpers.run(workers - 1, &work);
+    // The calling thread has no pieces left, and waits for the last ones of the others.
+    let waiting = || {
+        if watched && let Some(e) = interrupt::due() {
+            stopped.store(true, Ordering::Relaxed);
+            interruption.borrow_mut().get_or_insert(e);
+        }
+    };
+    helpers.run(workers - 1, &work, &waiting);
+    if let Some(e) = interruption.take() {
+        throw(e)
+    }
+}
+
+fn one_by_one(n: usize, f: &(dyn Fn(usize) + Sync)) {
+    for i in 0..n {
+        if i > 0 {
+            interrupt::check();
+        }
+        f(i);
+    }
+}
+
+/// Ends a loop early for all threads when one of them unwinds.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A pointer that the tasks of a loop share. Reads and writes through it are unsafe code, which must ensure that no task writes what

@@ -10,11 +10,14 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::backend::lock_order::Table;
+use crate::error::{Error, taken_error, throw};
 
 /// How long a helper spins for the next loop: the time of a few calls from Python.
 const LINGER: Duration = Duration::from_micros(50);
 /// How often the caller checks whether helpers have finished before it sleeps.
 const SPINS: usize = 1000;
+/// The longest sleep of a caller that waits for helpers.
+const NAP: Duration = Duration::from_millis(50);
 
 /// A pool of helpers.
 pub(crate) struct Helpers {
@@ -63,11 +66,12 @@ impl Helpers {
     }
 
     /// Runs `work(0)` on this thread, and `work(i)` for `i` from 1 to `number` on those helpers that start before it is done. `work(0)`
-    /// must do everything that the others leave.
+    /// must do everything that the others leave. While this thread
+    /// waits for helpers, it calls `waiting` now and then, unless it panicked.
     ///
     /// # Panics
     /// If one of them panicked, after all have ended.
-    pub(crate) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync)) {
+    pub(crate) fn run(&self, number: usize, work: &(dyn Fn(usize) + Sync), waiting: &dyn Fn()) {
         // SAFETY: only the lifetime changes; no helper is inside `work`, or can enter it, when this function returns.
         let work_for_all = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync), *const (dyn Fn(usize) + Sync)>(work) };
         let call =
@@ -76,13 +80,21 @@ impl Helpers {
             self.invite(at, &call);
         }
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
-        call.close();
+        let waiting = if own.is_ok() { waiting } else { &|| () };
+        // Nothing may leave this function while a helper is inside.
+        let ended = catch_unwind(AssertUnwindSafe(|| call.close(waiting)));
+        if ended.is_err() {
+            call.close(&|| ());
+        }
         for seat in &self.seats.seats[..number] {
             seat.clear(&call);
         }
         let others = call.panic.lock().take();
-        if let Some(payload) = own.err().or(others) {
-            resume_unwind(payload);
+        if let Some(payload) = own.err().or(ended.err()).or(others) {
+            match payload.downcast::<Error>() {
+                Ok(e) => throw(*e),
+                Err(payload) => resume_unwind(payload),
+            }
         }
     }
 
@@ -159,6 +171,8 @@ impl LoopCall {
         // SAFETY: this helper is inside, so the caller waits in `close`.
         let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)(home) }));
         if let Err(payload) = done {
+            // The error of this thread's panic becomes one of the caller's.
+            let payload = taken_error().map_or(payload, |e| Box::new(e));
             self.panic.lock().get_or_insert(payload);
         }
         if self.state.fetch_sub(1, Ordering::AcqRel) == CLOSED + 1 {
@@ -167,7 +181,7 @@ impl LoopCall {
     }
 
     /// Lets no helper enter any more, and waits until all have left.
-    fn close(&self) {
+    fn close(&self, waiting: &dyn Fn()) {
         let mut state = self.state.fetch_or(CLOSED, Ordering::AcqRel) | CLOSED;
         for spins in 0.. {
             if state == CLOSED {
@@ -176,7 +190,8 @@ impl LoopCall {
             if spins < SPINS {
                 std::hint::spin_loop();
             } else {
-                thread::park();
+                thread::park_timeout(NAP);
+                waiting();
             }
             state = self.state.load(Ordering::Acquire);
         }
@@ -189,15 +204,19 @@ mod tests {
 
     fn sum(helpers: &Helpers, number: usize, pieces: usize) -> usize {
         let (next, total) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        helpers.run(number, &|_| {
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= pieces {
-                    break;
+        helpers.run(
+            number,
+            &|_| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= pieces {
+                        break;
+                    }
+                    total.fetch_add(i, Ordering::Relaxed);
                 }
-                total.fetch_add(i, Ordering::Relaxed);
-            }
-        });
+            },
+            &|| (),
+        );
         total.into_inner()
     }
 
@@ -226,15 +245,19 @@ mod tests {
         let helpers = Helpers::new(1).unwrap();
         for _ in 0..3 {
             let came = AtomicBool::new(false);
-            helpers.run(1, &|home| {
-                if home == 1 {
-                    came.store(true, Ordering::Relaxed);
-                } else {
-                    while !came.load(Ordering::Relaxed) {
-                        thread::yield_now();
+            helpers.run(
+                1,
+                &|home| {
+                    if home == 1 {
+                        came.store(true, Ordering::Relaxed);
+                    } else {
+                        while !came.load(Ordering::Relaxed) {
+                            thread::yield_now();
+                        }
                     }
-                }
-            });
+                },
+                &|| (),
+            );
             while helpers.seats.seats[0].present.load(Ordering::SeqCst) {
                 thread::yield_now();
             }
@@ -247,16 +270,20 @@ mod tests {
         for guilty in 0..2 {
             let (came, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
             let done = catch_unwind(AssertUnwindSafe(|| {
-                helpers.run(1, &|home| {
-                    if home == 1 {
-                        came.store(true, Ordering::Relaxed);
-                    }
-                    while !came.load(Ordering::Relaxed) {
-                        thread::yield_now();
-                    }
-                    ended.fetch_add(1, Ordering::Relaxed);
-                    assert!(home != guilty, "guilty");
-                });
+                helpers.run(
+                    1,
+                    &|home| {
+                        if home == 1 {
+                            came.store(true, Ordering::Relaxed);
+                        }
+                        while !came.load(Ordering::Relaxed) {
+                            thread::yield_now();
+                        }
+                        ended.fetch_add(1, Ordering::Relaxed);
+                        assert!(home != guilty, "guilty");
+                    },
+                    &|| (),
+                );
             }));
             assert!(done.is_err());
             assert_eq!(ended.load(Ordering::Relaxed), 2);
