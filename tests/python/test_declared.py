@@ -42,9 +42,8 @@ def test_wrong_arguments_are_named(name: str) -> None:
     for at, (parameter, kind, _) in enumerate(parameters[1:], 1):
         values: list[Any] = [x, *[None] * (at - 1), object()]
         given = {p[0]: v for p, v in zip(parameters, values, strict=False) if v is not None}
-        required = {
-            p[0]: {"int": 0, "tuple of ints": 0, "Tensor": x}[p[1]] for p in parameters[1:at] if _is_required(f, p[0])
-        }
+        some = {"int": 0, "float": 1.0, "tuple of ints": 0, "Tensor": x}
+        required = {p[0]: some[p[1]] for p in parameters[1:at] if _is_required(f, p[0])}
         with pytest.raises(TypeError, match=rf"argument '{parameter}'.* must be .*{kind}.*, not object"):
             f(**required, **given)
 

@@ -120,5 +120,5 @@ def test_functions_of_the_python_layer_use_the_decorator() -> None:
     assert asking == {"rgrad._overridable", "rgrad.overrides", "rgrad.autograd.backward"}
     covered = {name for name in F.__all__ if hasattr(getattr(F, name), "__wrapped__")}
     # These only call the operation of the same name, which asks.
-    assert set(F.__all__) - covered == {"linear", "relu_", "sigmoid", "tanh", "threshold"}
+    assert set(F.__all__) - covered == {"linear", "prelu", "relu_", "sigmoid", "tanh", "threshold"}
     assert F.linear is _core.linear

@@ -198,9 +198,12 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
 
     Example:
         >>> identity = rgrad.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
-        >>> F.affine_grid(identity, (1, 1, 1, 2), align_corners=True)
-        tensor([[[[-1.,  0.],
-                  [ 1.,  0.]]]])
+        >>> F.affine_grid(identity, (1, 1, 2, 2), align_corners=True)
+        tensor([[[[-1., -1.],
+                  [ 1., -1.]],
+        <BLANKLINE>
+                 [[-1.,  1.],
+                  [ 1.,  1.]]]])
     """
     if align_corners is None:
         warnings.warn(

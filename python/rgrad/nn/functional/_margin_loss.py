@@ -1,11 +1,12 @@
 """Losses of margins: of scores that should differ, of pairs and of triplets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ... import _core
-from ..._core import Tensor, _ask_torch_function, _has_torch_function_variadic
+from ..._core import Tensor
 from ..._overridable import overridable
+from ...overrides import wrap_torch_function
 from .._reduction import reduced, reduction_of
 from ._activation import logsigmoid
 from ._distance import pairwise_distance
@@ -411,6 +412,12 @@ def _triplets(
     return reduced((margin + near - far).clamp(min=0), reduction)
 
 
+def _tensors(anchor: Tensor, positive: Tensor, negative: Tensor, **settings: Any) -> tuple[Tensor, ...]:
+    return anchor, positive, negative
+
+
+# The other decorator knows no parameters that are given by keyword only.
+@wrap_torch_function(_tensors)
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -444,19 +451,6 @@ def triplet_margin_with_distance_loss(
         >>> F.triplet_margin_with_distance_loss(a, p, n, distance_function=lambda x, y: (x - y).abs().amax(1))
         tensor(3.)
     """
-    tensors: Sequence[Any] = (anchor, positive, negative)
-    if _has_torch_function_variadic(*tensors):
-        return _ask_torch_function(  # type: ignore[no-any-return]
-            triplet_margin_with_distance_loss,
-            tensors,
-            tensors,
-            {
-                "distance_function": distance_function,
-                "margin": margin,
-                "swap": swap,
-                "reduction": reduction,
-            },
-        )
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:

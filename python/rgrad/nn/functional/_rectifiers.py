@@ -162,6 +162,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return chosen - soft.detach() + soft
 
 
+@overridable("input")
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Compute :func:`elu` in place.
 
@@ -182,6 +183,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return elu(input, alpha, True)
 
 
+@overridable("input")
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Compute :func:`celu` in place.
 
@@ -202,6 +204,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return celu(input, alpha, True)
 
 
+@overridable("input")
 def selu_(input: Tensor) -> Tensor:
     """Compute :func:`selu` in place.
 
@@ -221,6 +224,7 @@ def selu_(input: Tensor) -> Tensor:
     return selu(input, True)
 
 
+@overridable("input")
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Compute :func:`leaky_relu` in place.
 
@@ -241,6 +245,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return leaky_relu(input, negative_slope, True)
 
 
+@overridable("input")
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     """Compute :func:`hardtanh` in place.
 
@@ -262,6 +267,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     return hardtanh(input, min_val, max_val, True)
 
 
+@overridable("input")
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """Compute :func:`threshold` in place.
 
@@ -283,6 +289,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     return _threshold(input, threshold, value, True)
 
 
+@overridable("input")
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
     """Compute :func:`rrelu` in place.
 

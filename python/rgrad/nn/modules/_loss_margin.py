@@ -398,7 +398,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.triplet_margin_with_distance_loss`."""
-        return F.triplet_margin_with_distance_loss(
+        loss: Tensor = F.triplet_margin_with_distance_loss(
             anchor,
             positive,
             negative,
@@ -407,6 +407,7 @@ class TripletMarginWithDistanceLoss(_Loss):
             swap=self.swap,
             reduction=self.reduction,
         )
+        return loss
 
 
 class CTCLoss(_Loss):
