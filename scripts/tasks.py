@@ -308,7 +308,14 @@ def long_autograd() -> int:
     """Half an hour of random autograd programs beside PyTorch, from a seed never used before."""
     build()
     start = str(secrets.randbits(30))
-    command = [oracle_environment(), "tests/oracle/autograd_search.py", "--start", start, "--seconds", "1800"]
+    command: list[str | Path] = [
+        oracle_environment(),
+        "tests/oracle/autograd_search.py",
+        "--start",
+        start,
+        "--seconds",
+        "1800",
+    ]
     return call(command, venv=ORACLE_VENV, extra=IN_PLACE)
 
 

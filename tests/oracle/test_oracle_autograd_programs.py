@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
 from autograd_observer import difference  # noqa: E402 - torch must be there first
+from autograd_search import search, text  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -67,6 +68,13 @@ def test_programs_that_once_differed(name: str) -> None:
     for watch in (False, True):
         found = difference(FOUND[name], rgrad, torch, watch)
         assert found is None, f"{FOUND[name][found[0]]}: {found[1]}"
+
+
+def test_random_programs() -> None:
+    """Some of them; `./run long autograd` runs fresh ones for half an hour."""
+    found, crashed = search(1800, 1200)
+    assert not found, "\n".join(text(each) for each in found)
+    assert crashed < 10
 
 
 def test_a_difference_is_seen() -> None:

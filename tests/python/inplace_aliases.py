@@ -23,7 +23,7 @@ relu_ round_ rsqrt_ sgn_ sigmoid_ sign_ silu_ sin_ sinh_ sqrt_ square_ tan_ tanh
 OTHERS = set(
     """
 bitwise_and_ bitwise_left_shift_ bitwise_not_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ conj_physical_ detach_
-freeze_ requires_grad_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unfreeze_ unsqueeze_
+freeze_ requires_grad_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unfreeze_ unsqueeze_
 """.strip().split()
 )
 
