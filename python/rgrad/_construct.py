@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from . import _core
+from ._bits import array_of, tensor_of
 from ._guards import NoGradGuard
 
 __all__ = ["copied_data", "deepcopy", "generator", "legacy", "new", "rebuild", "reduce", "shallow"]
@@ -102,7 +103,9 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
         memory = t.untyped_storage()
         key = ("rgrad memory", str(t.device), memory._cdata, t.dtype)
         if key not in memo:
-            everything = t.detach().as_strided((memory.nbytes() // t.element_size(),), (1,), 0)
+            # On a device an element takes four bytes at least.
+            size = t.element_size() if t.device.type == "cpu" else max(4, t.element_size())
+            everything = t.detach().as_strided((memory.nbytes() // size,), (1,), 0)
             # The original is kept, too: while the memo is in use, no other memory may get its address.
             memo[key] = everything.clone(), t
         return memo[key][0].as_strided(tuple(t.shape), t.stride(), t.storage_offset()).detach()
@@ -144,12 +147,14 @@ def rebuild(
     attributes: dict[str, Any],
     device: str = "cpu",
     layout: tuple[Any, ...] | None = None,
+    dtype: str | None = None,
 ) -> Any:
     """A tensor from what ``reduce`` gave, on the device that it was on.
 
-    ``layout`` has shape and strides, for ``values`` that are the memory as it was.
+    ``layout`` has shape and strides, for ``values`` that are the memory as it was; ``dtype`` is named
+    where NumPy's type does not tell it.
     """
-    t = _core.tensor(values, device=device)
+    t = _core.tensor(values, device=device) if dtype is None else tensor_of(values, dtype).to(device)
     if layout is not None:
         t = t.as_strided(*layout).detach()
     return _as(cls, t, requires_grad, attributes)
@@ -171,7 +176,9 @@ def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
             span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if plain.numel() else 0
             layout = (shape, strides)
             plain = plain.as_strided((span,), (1,), plain.storage_offset())
-        return rebuild, (type(t), plain.cpu().numpy(), t.requires_grad, _attributes(t), t.device.type, layout)
+        kind = "bfloat16" if plain.dtype == _core.bfloat16 else None
+        values = array_of(plain.cpu())
+        return rebuild, (type(t), values, t.requires_grad, _attributes(t), t.device.type, layout, kind)
 
 
 def generator(state: Any) -> Any:

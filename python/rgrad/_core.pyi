@@ -415,7 +415,7 @@ class Tensor:
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
         """Fills this tensor with ones and zeros; `p`, a number or a tensor, is the probability of a one."""
     def bfloat16(self) -> Tensor:
-        """Raises NotImplementedError: there is no bfloat16 yet."""
+        """This tensor with dtype bfloat16; itself if it has this dtype."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """The number of times that each of 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of
         its `weights`.
@@ -712,7 +712,7 @@ class Tensor:
     def gt_(self, other: _Operand) -> Tensor:
         """In-place form of `gt`."""
     def half(self) -> Tensor:
-        """Raises NotImplementedError: there is no float16 yet."""
+        """This tensor with dtype float16; itself if it has this dtype."""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input, but 0 where its magnitude is not above `lambd`."""
     def hardsigmoid(self) -> Tensor:
@@ -2242,6 +2242,8 @@ def bernoulli(
 ) -> Tensor:
     """A tensor of ones and zeros; each element of `input`, or `p`, is the probability of a one."""
 
+bfloat16: dtype
+
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: _str = "mean"
 ) -> Tensor:
@@ -2586,6 +2588,7 @@ def flipud(input: Tensor) -> Tensor:
     """The rows in reverse order."""
 
 float: dtype
+float16: dtype
 float32: dtype
 float64: dtype
 
@@ -2680,6 +2683,8 @@ def greater_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) 
 
 def gt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is greater."""
+
+half: dtype
 
 def hardshrink(input: Tensor, lambd: _float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The input, but 0 where its magnitude is not above `lambd`."""
@@ -3994,6 +3999,7 @@ __all__ = [
     "atleast_3d",
     "baddbmm",
     "bernoulli",
+    "bfloat16",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bincount",
@@ -4073,6 +4079,7 @@ __all__ = [
     "fliplr",
     "flipud",
     "float",
+    "float16",
     "float32",
     "float64",
     "floor",
@@ -4096,6 +4103,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "gt",
+    "half",
     "hardshrink",
     "hardsigmoid",
     "hardswish",

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from . import _core
+from ._bits import array_of, tensor_of
 from ._core import Tensor
 from ._info import typename
 from .nn.parameter import Parameter
@@ -141,7 +142,7 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     arrays = []
     described = []
     for tensor in writer.tensors:
-        array = np.ascontiguousarray(tensor.detach().cpu().numpy())
+        array = np.ascontiguousarray(array_of(tensor.detach().cpu()))
         arrays.append(array.astype(array.dtype.newbyteorder("<"), copy=False))
         what = {"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]}
         described.append(what if tensor.device.type == "cpu" else {**what, "device": str(tensor.device)})
@@ -221,7 +222,7 @@ def _read_tensor(archive: Any, number: int, what: Any) -> Tensor:
     if any(type(n) is not int or n < 0 for n in shape):
         raise ValueError(f"tensor {number} has shape {shape}")
     info = archive.getinfo(f"tensors/{number}")
-    dtype = np.dtype(kind).newbyteorder("<")
+    dtype = np.dtype("uint16" if kind == "bfloat16" else kind).newbyteorder("<")
     expected = math.prod(shape) * dtype.itemsize
     # Checked before memory is asked for: a small file cannot claim a large tensor.
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != expected:
@@ -235,7 +236,7 @@ def _read_tensor(archive: Any, number: int, what: Any) -> Tensor:
             if not got:
                 raise EOFError(f"tensor {number} ends after {done} of {expected} bytes")
             done += got
-    return _core.from_numpy(array.astype(array.dtype.newbyteorder("="), copy=False))
+    return tensor_of(array.astype(array.dtype.newbyteorder("="), copy=False), kind)
 
 
 def _to_saved_device(tensor: Tensor, device: str) -> Tensor:

@@ -4,7 +4,7 @@ use super::storage::Device;
 use super::value::Array;
 use crate::backend::cpu::memory::raw_slice::{Plain, RawSlice};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Scalar, Strides};
+use crate::layout::{BF16, DType, Dims, F16, Layout, Scalar, Strides};
 
 /// A Rust type that is the element of some dtype.
 ///
@@ -42,6 +42,8 @@ elements! {
     i16 => I16, i16, |x| x;
     i32 => I32, i32, |x| x;
     i64 => I64, i64, |x| x;
+    F16 => F16, F16, |x| x;
+    BF16 => BF16, BF16, |x| x;
     f32 => F32, f32, |x| x;
     f64 => F64, f64, |x| x;
 }
@@ -120,6 +122,8 @@ impl Array {
                 DType::I16 => Scalar::Int(i64::from(*p.cast::<i16>())),
                 DType::I32 => Scalar::Int(i64::from(*p.cast::<i32>())),
                 DType::I64 => Scalar::Int(*p.cast::<i64>()),
+                DType::F16 => Scalar::Float(f64::from(p.cast::<F16>().read().to_f32())),
+                DType::BF16 => Scalar::Float(f64::from(p.cast::<BF16>().read().to_f32())),
                 DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),
                 DType::F64 => Scalar::Float(*p.cast::<f64>()),
             }

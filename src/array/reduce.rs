@@ -45,12 +45,21 @@ impl ReducedFlags<'_> {
 impl Array {
     /// The reduction over the dimensions marked in `reduced` (one flag each).
     pub fn reduce(&self, reducer: Reducer, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        self.reduce_to(reducer, reduced, keepdim, reducer.out_dtype(self.dtype()))
+    }
+
+    /// As `reduce`, but floats of 16 bits give the float32 that is computed, for more steps before it is rounded.
+    pub fn reduce_unrounded(&self, reducer: Reducer, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        let to = reducer.out_dtype(self.dtype());
+        self.reduce_to(reducer, reduced, keepdim, if to.is_half() { to.computed() } else { to })
+    }
+
+    fn reduce_to(&self, reducer: Reducer, reduced: &[bool], keepdim: bool, to: DType) -> Result<Array> {
         ReducedFlags { reduced, keepdim }.check(self)?;
         if reducer.is_float_only() && !self.dtype().is_float() {
             return Err(not_floating(self.dtype()));
         }
         let shape = reduced_shape(self.shape(), reduced, keepdim);
-        let to = reducer.out_dtype(self.dtype());
         run1(Request::Reduce(Reduce { reducer, reduced: SmallVec::from_slice(reduced) }), &[self], &shape, to)
     }
 

@@ -6,7 +6,7 @@ use crate::backend::cpu::threads::parallel_for;
 use crate::backend::host;
 use crate::backend::interrupt;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Scalar};
+use crate::layout::{BF16, DType, Dims, F16, Scalar};
 use crate::ops::pointwise::default_dtype;
 
 /// Sizes as a caller gives them: none may be negative.
@@ -139,6 +139,8 @@ macro_rules! sequence_as {
     ($dtype:expr, $n:expr, |$i:ident| float $float:expr, int $int:expr) => {
         match $dtype {
             DType::F64 => sequence::<f64>($n, |$i| $float),
+            DType::F16 => sequence::<F16>($n, |$i| F16::from_f32($float as f32)),
+            DType::BF16 => sequence::<BF16>($n, |$i| BF16::from_f32($float as f32)),
             DType::F32 => sequence::<f32>($n, |$i| $float as f32),
             DType::I64 => sequence::<i64>($n, |$i| $int),
             DType::I32 => sequence::<i32>($n, |$i| $int as i32),

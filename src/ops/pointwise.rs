@@ -8,7 +8,7 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, PromotionRank, Scalar, broadcast, result_type};
-use crate::pointwise::{DTypeRule, Output, RowId, RowInfo};
+use crate::pointwise::{DTypeRule, Func, Output, RowId, RowInfo};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -147,11 +147,12 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     if !params.is_empty() && !(any_number && compute.is_float()) {
         params.iter().try_for_each(|p| primitives::check_fits(*p, compute))?;
     }
+    let wide = compute.is_half() && !Func::forward(row).rounds_numbers();
     let mut converted: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
     for (i, a) in args.iter().enumerate() {
         let want = if info.operands[i].mask { DType::Bool } else { compute };
         converted.push(match a {
-            Arg::Tensor(t) if t.dtype() == want => None,
+            Arg::Tensor(t) if t.dtype() == want || wide && t.is_number() && t.dtype() == DType::F32 => None,
             Arg::Tensor(t) if info.operands[i].mask => {
                 return Err(Error::runtime(format!(
                     "{} expected condition to be a boolean tensor, but got a tensor with dtype {}",
@@ -163,7 +164,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
             Arg::Scalar(s) => {
                 op.number = if i == 0 { Number::First } else { Number::Later };
                 // As an operand the number wraps around; beside a mask it is a value to write, and must fit.
-                Some(if info.masks { number(*s, want)? } else { Tensor::number(Array::scalar(*s, want)?) })
+                Some(if info.masks { number(*s, want)? } else { Tensor::number(Array::scalar(*s, if wide { DType::F32 } else { want })?) })
             }
         });
     }

@@ -7,7 +7,7 @@ use crate::autograd::{Arrays, Name, OldValue, Op, Tangent, Tensor, Vjp, apply_in
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Scalar, fmt_shape};
+use crate::layout::{BF16, DType, Dims, F16, Scalar, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
@@ -133,7 +133,12 @@ impl Dist {
             Dist::Normal { .. } if !dtype.is_float() => refuse("normal_kernel_cpu"),
             Dist::Exponential { .. } if !dtype.is_float() => refuse("exponential_cpu"),
             Dist::Uniform { from, to } => {
-                let most = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
+                let most = match dtype {
+                    DType::F16 => f64::from(F16(0x7bff).to_f32()),
+                    DType::BF16 => f64::from(BF16(0x7f7f).to_f32()),
+                    DType::F32 => f64::from(f32::MAX),
+                    _ => f64::MAX,
+                };
                 if !(from.abs() <= most && to.abs() <= most && (to - from) <= most) {
                     return Err(Error::runtime(format!("uniform_: bounds [{from}, {to}) are out of range for {dtype}")));
                 }
@@ -211,6 +216,8 @@ fn any_range(dtype: DType) -> u64 {
         DType::I16 => 1 << 15,
         DType::I32 => 1 << 31,
         DType::I64 => 1 << 63,
+        DType::F16 => (1 << 11) + 1,
+        DType::BF16 => (1 << 8) + 1,
         DType::F32 => (1 << 24) + 1,
         DType::F64 => (1 << 53) + 1,
     }
@@ -360,6 +367,8 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
         DType::I8 => 1 << 7,
         DType::I16 => 1 << 15,
         DType::I32 => 1 << 31,
+        DType::F16 => (1 << 11) + 1,
+        DType::BF16 => (1 << 8) + 1,
         DType::F32 => (1 << 24) + 1,
         DType::F64 => (1 << 53) + 1,
         DType::I64 => i64::MAX,

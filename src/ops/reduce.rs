@@ -6,6 +6,7 @@ use super::{join, scan};
 use crate::array::{Array, reduced_shape};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view};
+use crate::backend::requests::{Reducer, summed};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
 use crate::pointwise::RowId;
@@ -152,14 +153,12 @@ impl Op for Sum {
             }
             _ => x[0],
         };
-        let out = x.sum(&self.over.mask, self.over.keepdim)?;
+        let own = summed(x.dtype());
+        let out = x.reduce_unrounded(Reducer::Sum, &self.over.mask, self.over.keepdim)?;
         if self.mean {
             with_number(&out, RowId::Div, self.over.count() as f64)?;
         }
-        Ok(smallvec![match self.dtype {
-            Some(d) => out.cast(d)?,
-            None => out,
-        }])
+        Ok(smallvec![out.cast(self.dtype.unwrap_or(own))?])
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear
@@ -362,17 +361,18 @@ impl Op for Var {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let over = &self.over;
-        let out = x[0].squares(&over.mask, over.keepdim)?;
+        let d = x[0].dtype();
+        let out = x[0].reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
         with_number(&out, RowId::Div, self.freedom())?;
         if self.root {
             out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;
         }
         if !self.mean {
-            return Ok(smallvec![out]);
+            return Ok(smallvec![out.cast(d)?]);
         }
-        let centre = x[0].sum(&over.mask, over.keepdim)?;
+        let centre = x[0].reduce_unrounded(Reducer::Sum, &over.mask, over.keepdim)?;
         with_number(&centre, RowId::Div, over.count() as f64)?;
-        Ok(smallvec![out, centre])
+        Ok(smallvec![out.cast(d)?, centre.cast(d)?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }

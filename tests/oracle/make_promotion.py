@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-DTYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 NUMBERS: dict[str, Any] = {"bool": True, "int": 1, "float": 1.0}
 BINARY = [
     "add",

@@ -175,6 +175,21 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         2,
         1,
     ),
+    "Sums at one position are rounded once": (
+        """
+        one = T.ones(1000, dtype=T.bfloat16)
+        result = T.zeros(1, dtype=T.bfloat16).index_add(0, T.zeros(1000, dtype=T.int64), one).tolist()
+        """,
+        [1000.0],
+        [256.0],
+    ),
+    "An operation rounds once": (
+        """
+        result = T.logit(T.tensor([0.52], dtype=T.bfloat16)).tolist()
+        """,
+        [0.078125],
+        [0.0751953125],
+    ),
 }
 
 

@@ -12,7 +12,7 @@ import op_kit as kit
 import rgrad
 from op_table import OPS
 
-DTYPES = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 Call = Callable[[Any, Any], Any]
 

@@ -84,7 +84,7 @@ def test_deepcopy_of_modules(device: str) -> None:
             super().__init__()
             self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
             self.b.weight = self.a.weight
-            self.register_buffer("half", self.a.weight.detach()[0])
+            self.register_buffer("part", self.a.weight.detach()[0])
             self.own: Any = rgrad.ones(2)
             self.own.note = 1
 
@@ -96,7 +96,7 @@ def test_deepcopy_of_modules(device: str) -> None:
     assert type(twin.a.weight) is nn.Parameter
     with rgrad.no_grad():
         twin.a.weight.fill_(5)
-    assert twin.half.tolist() == [5.0, 5.0]
+    assert twin.part.tolist() == [5.0, 5.0]
     assert model.a.weight.tolist() != twin.a.weight.tolist()
     assert twin.own.note == 1
     before = twin.a.bias.detach().clone()

@@ -14,7 +14,8 @@ import dtypes
 import rgrad
 
 shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
-DTYPES = st.sampled_from(dtypes.ALL)
+# Those that every NumPy has.
+DTYPES = st.sampled_from([n for n in dtypes.ALL if n != "bfloat16"])
 
 
 def filled(shape: tuple[int, ...], dtype: str = "int64") -> np.ndarray:

@@ -49,7 +49,7 @@ def same(got: Any, want: Any, tol: float = 0.0) -> None:
     for g, w in zip(parts(got), parts(want), strict=True):
         assert g.device.type == "wgpu"
         assert (g.shape, g.dtype) == (w.shape, w.dtype)
-        a, b = g.detach().cpu().numpy(), w.detach().numpy()
+        a, b = dtypes.array(g), dtypes.array(w)
         if tol and b.dtype.kind == "f":
             np.testing.assert_allclose(a, b, rtol=tol, atol=tol)
         else:
@@ -173,18 +173,18 @@ def test_assignments_reach_through_views() -> None:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_last_of_equal_positions_is_written(count: int, dtype: Any) -> None:
     x, at, v = values((40, 3), dtype), positions((count,), 40), values((count, 3), dtype, seed=1)
-    want = x.numpy().copy()
-    for k, row in zip(at.numpy(), v.numpy(), strict=True):
+    want = dtypes.array(x).copy()
+    for k, row in zip(at.numpy(), dtypes.array(v), strict=True):
         want[k] = row
     there = x.to("wgpu")
     there[at.to("wgpu")] = v.to("wgpu")
-    np.testing.assert_array_equal(there.cpu().numpy(), want)
+    np.testing.assert_array_equal(dtypes.array(there), want)
     pairs = x.to("wgpu")
     pairs[at.to("wgpu"), at.to("wgpu") % 3] = v.to("wgpu")[:, 0]
-    want = x.numpy().copy()
-    for k, e in zip(at.numpy(), v.numpy()[:, 0], strict=True):
+    want = dtypes.array(x).copy()
+    for k, e in zip(at.numpy(), dtypes.array(v)[:, 0], strict=True):
         want[k, k % 3] = e
-    np.testing.assert_array_equal(pairs.cpu().numpy(), want)
+    np.testing.assert_array_equal(dtypes.array(pairs), want)
 
 
 @pytest.mark.rotate("dtype")

@@ -24,7 +24,7 @@ def drawn(f: Callable[[str], Tensor], seed: int = 5) -> tuple[np.ndarray[Any, An
         rgrad.manual_seed(seed)
         t = f(device)
         assert t.device.type == device
-        out.append((t.cpu().numpy(), rgrad.get_rng_state().numpy()))
+        out.append((dtypes.array(t), rgrad.get_rng_state().numpy()))
     (here, state), (there, other) = out
     np.testing.assert_array_equal(state, other)
     assert (here.shape, here.dtype) == (there.shape, there.dtype)
@@ -68,6 +68,8 @@ def test_integers_are_equal(dtype: Any) -> None:
         rgrad.bool: [(0, 2)],
         rgrad.int32: [(-(2**31), 2**31), (-5, 7)],
         rgrad.int64: [(-(2**63), 2**63 - 1), (-5, 7), (2**40, 2**41)],
+        rgrad.float16: [(-5, 7), (0, 2049)],
+        rgrad.bfloat16: [(-5, 7), (0, 257)],
         rgrad.float32: [(-5, 7), (-(2**60), 2**62)],
     }[dtype]
     for low, high in ends:

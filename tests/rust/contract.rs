@@ -52,7 +52,12 @@ fn same(what: &str, here: &Result<Vec<Array>>, there: &Result<Vec<Array>>) {
             for (a, b) in a.iter().zip(b) {
                 assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()), "{what}");
                 let (x, y) = (a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
-                let close = if a.dtype() == DType::F32 { 2e-5 } else { 1e-12 };
+                let close = match a.dtype() {
+                    DType::F16 => 2e-3,
+                    DType::BF16 => 1.6e-2,
+                    DType::F32 => 2e-5,
+                    _ => 1e-12,
+                };
                 for (i, (x, y)) in x.iter().zip(&y).enumerate() {
                     let near = x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= close * (1.0 + x.abs());
                     assert!(near, "{what} of {}: {x} on the CPU and {y} on the reference backend, at {i} of {:?}", a.dtype(), a.shape());

@@ -1,7 +1,7 @@
 //! The loops around the rows: every stride pattern, dtype and instruction set against one element at a time.
 
 use proptest::prelude::*;
-use rgrad::layout::{DType, Scalar};
+use rgrad::layout::{BF16, DType, F16, Scalar};
 use rgrad::pointwise::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
 use rgrad_kernels::backend::cpu::num::{InstructionSet, best};
@@ -45,6 +45,8 @@ impl Memory {
                 DType::I16 => *(p as *mut i16).add(i) = v as i16 | 1,
                 DType::I32 => *(p as *mut i32).add(i) = (v as i32 % 100) | 1,
                 DType::I64 => *(p as *mut i64).add(i) = (v % 1000) | 1,
+                DType::F16 => *(p as *mut F16).add(i) = F16::from_f32((v % 4001) as f32 / 1000.0 - 2.0),
+                DType::BF16 => *(p as *mut BF16).add(i) = BF16::from_f32((v % 4001) as f32 / 1000.0 - 2.0),
                 DType::F32 => *(p as *mut f32).add(i) = (v % 4001) as f32 / 1000.0 - 2.0,
                 DType::F64 => *(p as *mut f64).add(i) = (v % 4001) as f64 / 1000.0 - 2.0,
             }
@@ -470,6 +472,8 @@ fn integers_keep_their_low_bits_in_every_pair_of_dtypes() {
             for to in DType::ALL {
                 let want = match to {
                     DType::Bool => vec![u8::from(v != 0)],
+                    DType::F16 => F16::from_f32(v as f32).0.to_ne_bytes().to_vec(),
+                    DType::BF16 => BF16::from_f32(v as f32).0.to_ne_bytes().to_vec(),
                     DType::F32 => (v as f32).to_ne_bytes().to_vec(),
                     DType::F64 => (v as f64).to_ne_bytes().to_vec(),
                     // The first bytes, on the little-endian machines that there are.

@@ -1,7 +1,7 @@
 //! Elements of the reference backend: how they are read, written and walked over.
 
 use rgrad_kernels::backend::contract::{DeviceMemory, Memory, View};
-use rgrad_kernels::layout::DType;
+use rgrad_kernels::layout::{BF16, DType, F16};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::cmp::Ordering;
@@ -99,6 +99,8 @@ pub unsafe fn get(p: *const u8, dtype: DType) -> V {
             DType::I16 => I(i64::from(*p.cast::<i16>())),
             DType::I32 => I(i64::from(*p.cast::<i32>())),
             DType::I64 => I(*p.cast()),
+            DType::F16 => F(f64::from(p.cast::<F16>().read().to_f32())),
+            DType::BF16 => F(f64::from(p.cast::<BF16>().read().to_f32())),
             DType::F32 => F(f64::from(*p.cast::<f32>())),
             DType::F64 => F(*p.cast()),
         }
@@ -117,6 +119,8 @@ pub unsafe fn put(p: *mut u8, dtype: DType, v: V) {
             DType::I16 => *p.cast() = v.i() as i16,
             DType::I32 => *p.cast() = v.i() as i32,
             DType::I64 => *p.cast() = v.i(),
+            DType::F16 => *p.cast() = F16::from_f32(v.f() as f32),
+            DType::BF16 => *p.cast() = BF16::from_f32(v.f() as f32),
             DType::F32 => *p.cast() = v.f() as f32,
             DType::F64 => *p.cast() = v.f(),
         }

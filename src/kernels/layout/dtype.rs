@@ -38,7 +38,7 @@ pub struct DTypeRow {
     pub size: usize,
     /// The dtype that kernels compute in. If it is another one, elements are converted block by block before and after.
     pub computed: DType,
-    /// The dtype of sums and products of many elements.
+    /// The dtype of sums and products of many elements. Those of 16 bits are added up in the dtype that they are computed in.
     pub accumulator: DType,
     /// The dtype of absolute values, and of real and imaginary parts.
     pub real: DType,
@@ -107,6 +107,8 @@ dtypes! {
     I16: "int16" ["short"] "Short" "short int", Signed, i16, I32, I64, I16, None;
     I32: "int32" ["int"] "Int" "int", Signed, i32, I32, I64, I32, None;
     I64: "int64" ["long"] "Long" "long int", Signed, i64, I64, I64, I64, None;
+    F16: "float16" ["half"] "Half" "c10::Half", Float, u16, F32, F16, F16, None;
+    BF16: "bfloat16" [] "BFloat16" "c10::BFloat16", Float, u16, F32, BF16, BF16, None;
     F32: "float32" ["float"] "Float" "float", Float, f32, F32, F32, F32, None;
     F64: "float64" ["double"] "Double" "double", Float, f64, F64, F64, F64, None;
 }
@@ -132,6 +134,12 @@ impl DType {
     #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), NumberKind::Float)
+    }
+
+    /// Whether it is one of the floating formats of 16 bits, which are computed in float32.
+    #[inline]
+    pub const fn is_half(self) -> bool {
+        self.is_float() && self.size() == 2
     }
 
     /// Whether the dtype has negative values.
@@ -429,6 +437,8 @@ mod tests {
         assert_eq!(result_type([(I32, PromotionRank::Dims), (F64, PromotionRank::ZeroDim)]), Some(F64));
         assert_eq!(result_type([(Bool, PromotionRank::Dims), (I64, PromotionRank::Number)]), Some(I64));
         assert_eq!(result_type([(F32, PromotionRank::ZeroDim), (F64, PromotionRank::Number)]), Some(F32));
+        assert_eq!(result_type([(F16, PromotionRank::Dims), (F64, PromotionRank::Number)]), Some(F16));
+        assert_eq!([F16.promote(BF16), F16.promote(F32), BF16.promote(I64)], [F32, F32, BF16]);
         assert_eq!(result_type([]), None);
     }
 }

@@ -1,10 +1,12 @@
-//! Arithmetic of element types, shapes and strides: dtypes and promotion (`dtype`), sizes and broadcasting (`shape`), strides and views
+//! Arithmetic of element types, shapes and strides: dtypes and promotion (`dtype`), floats of 16 bits (`half`), sizes and broadcasting (`shape`), strides and views
 //! (`strided`). Not here: access to memory.
 
 mod dtype;
+mod half;
 mod shape;
 mod strided;
 
 pub use dtype::{Category, DType, DTypeRow, NumberKind, PromotionRank, Scalar, result_type};
+pub use half::{BF16, F16};
 pub use shape::{Dims, Strides, broadcast, broadcast_many, checked_numel, fmt_shape, wrap_dim, wrap_dims, wrap_index};
 pub use strided::Layout;

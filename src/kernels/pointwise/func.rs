@@ -3,7 +3,7 @@
 
 use super::row::{OUTPUT, Output};
 use super::rows::RowId;
-use crate::layout::DType;
+use crate::layout::{BF16, DType, F16, Scalar};
 
 /// The part of a row that is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,6 +47,28 @@ impl Func {
                 let saves = info.saves(1 << i);
                 1 | ((saves & !OUTPUT) as u32) << 1 | ((saves & OUTPUT != 0) as u32) << (info.arity() + 1)
             }
+        }
+    }
+
+    /// Whether Python numbers beside floats of 16 bits are rounded to them first. Products and quotients see the number in the float32 that
+    /// they are computed in, as PyTorch's kernels do.
+    pub fn rounds_numbers(self) -> bool {
+        !matches!(self.row, RowId::Mul | RowId::Div | RowId::FloorDivide | RowId::DivFloor | RowId::DivTrunc)
+    }
+
+    /// The same for parameters: few of PyTorch's kernels round them.
+    pub fn rounds_params(self) -> bool {
+        let rounds = matches!(self.row, RowId::AddScaled | RowId::SubScaled | RowId::PowScalar | RowId::Hardshrink);
+        rounds && self.part == Part::Forward
+    }
+
+    /// Parameter `value` as kernels that compute in `dtype` see it.
+    pub fn param(self, value: Scalar, dtype: DType) -> Scalar {
+        let half = |x: f32| Scalar::Float(f64::from(x));
+        match dtype {
+            DType::F16 if self.rounds_params() => half(F16::from_f32(value.to_f64() as f32).to_f32()),
+            DType::BF16 if self.rounds_params() => half(BF16::from_f32(value.to_f64() as f32).to_f32()),
+            _ => value,
         }
     }
 

@@ -5,7 +5,7 @@
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, primitives};
 use crate::error::Error;
-use crate::layout::{Category, DType, Dims, NumberKind, Scalar};
+use crate::layout::{BF16, Category, DType, Dims, F16, NumberKind, Scalar};
 use crate::ops::create::make_room;
 use crate::ops::pointwise;
 use crate::ops::room;
@@ -220,6 +220,8 @@ fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array
         DType::I16 => write!(i16, |v: Scalar| v.to_i64() as i16),
         DType::I32 => write!(i32, |v: Scalar| v.to_i64() as i32),
         DType::I64 => write!(i64, |v: Scalar| v.to_i64()),
+        DType::F16 => write!(F16, |v: Scalar| F16::from_f32(v.to_f64() as f32)),
+        DType::BF16 => write!(BF16, |v: Scalar| BF16::from_f32(v.to_f64() as f32)),
         DType::F32 => write!(f32, |v: Scalar| v.to_f64() as f32),
         DType::F64 => write!(f64, |v: Scalar| v.to_f64()),
     }

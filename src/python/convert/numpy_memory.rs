@@ -35,7 +35,12 @@ fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
         NumberKind::Signed => b'i',
         NumberKind::Float => b'f',
     };
-    DType::ALL.into_iter().find(|t| (letter(t.kind()), t.size()) == (d.kind(), d.itemsize()))
+    if let Some(found) = DType::ALL.into_iter().find(|t| *t != DType::BF16 && (letter(t.kind()), t.size()) == (d.kind(), d.itemsize())) {
+        return Some(found);
+    }
+    // NumPy has no bfloat16 of its own; `ml_dtypes` registers one.
+    let is_bfloat16 = d.kind() == b'V' && d.itemsize() == 2 && d.typeobj().qualname().is_ok_and(|n| n == "bfloat16");
+    is_bfloat16.then_some(DType::BF16)
 }
 
 /// The names of all dtypes, the widest first, as a phrase.
@@ -187,6 +192,16 @@ pub(crate) fn scalar_dtype(obj: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     }
 }
 
+/// NumPy's type of bfloat16 elements, which the package `ml_dtypes` has; PyTorch's error without it.
+fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
+    match py.import("ml_dtypes") {
+        Ok(m) => PyArrayDescr::new(py, m.getattr("bfloat16")?),
+        Err(_) => Err(type_error(
+            "Got unsupported ScalarType BFloat16: NumPy has no such type without the package ml_dtypes; convert with .float() first",
+        )),
+    }
+}
+
 /// A NumPy array over the memory of an array, which it keeps alive.
 pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     let size = a.dtype().size() as isize;
@@ -202,6 +217,8 @@ pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
         DType::I16 => numpy::dtype::<i16>(py),
         DType::I32 => numpy::dtype::<i32>(py),
         DType::I64 => numpy::dtype::<i64>(py),
+        DType::F16 => numpy::PyArrayDescr::new(py, "float16")?,
+        DType::BF16 => bfloat16(py)?,
         DType::F32 => numpy::dtype::<f32>(py),
         DType::F64 => numpy::dtype::<f64>(py),
     };

@@ -89,10 +89,6 @@ fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyObjResult {
     converted(x, dtype, PyTensor::of(x).device(), copy)
 }
 
-fn missing_dtype(name: &str) -> PyErr {
-    Error::not_implemented(format!("{name} tensors are not supported yet: use float32 or float64")).into()
-}
-
 #[pymethods]
 impl PyTensor {
     /// The sizes of the dimensions.
@@ -392,16 +388,14 @@ impl PyTensor {
         to_dtype(slf, DType::I16, false)
     }
 
-    /// Raises NotImplementedError: there is no float16 yet.
+    /// This tensor with dtype float16; itself if it has this dtype.
     fn half(slf: &Bound<'_, Self>) -> PyObjResult {
-        let _ = slf;
-        Err(missing_dtype("float16"))
+        to_dtype(slf, DType::F16, false)
     }
 
-    /// Raises NotImplementedError: there is no bfloat16 yet.
+    /// This tensor with dtype bfloat16; itself if it has this dtype.
     fn bfloat16(slf: &Bound<'_, Self>) -> PyObjResult {
-        let _ = slf;
-        Err(missing_dtype("bfloat16"))
+        to_dtype(slf, DType::BF16, false)
     }
 
     /// This tensor on the CPU; itself if it is there.

@@ -519,6 +519,14 @@ class Module(HasHooks, HasState):
         """Cast floating point parameters and buffers to float64, in place; gives this module."""
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
+    def half(self) -> Self:
+        """Cast floating point parameters and buffers to float16, in place; gives this module."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self) -> Self:
+        """Cast floating point parameters and buffers to bfloat16, in place; gives this module."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
     def cpu(self) -> Self:
         """Move all parameters and buffers to the CPU, in place; gives this module."""
         return self._apply(lambda t: t.to("cpu"))

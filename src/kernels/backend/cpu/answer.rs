@@ -1,5 +1,6 @@
 //! Runs requests on the CPU: prepares the kernels' arguments from the operands, family by family.
 
+use super::cast::convert_fn;
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::operands::{DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, typed, view};
@@ -69,6 +70,16 @@ pub(super) unsafe fn reduce(r: &Reduce, ins: &[Operand<'_>], out: View<'_>) -> R
     let x = unsafe { OrderedOperand::strided(r.reducer.name(), ins)? };
     let d = x.dtype();
     let kernel = reduce_kernels::kernel_of(r.reducer, d).ok_or_else(|| not_floating(d))?;
+    if d.is_half() && out.dtype == d {
+        let n = out.numel();
+        let (size, wide) = (d.computed().size(), Buffer::new(n * d.computed().size())?);
+        // SAFETY: see above; the kernel's results are of the wider type, and there is room for them.
+        unsafe {
+            run_reduce(&kernel, x.shape(), x.strides(), &r.reduced, x.source(), wide.as_ptr());
+            convert_fn(d.computed(), d)(1, n, wide.as_ptr(), (0, size as isize), out.ptr(), (0, d.size() as isize));
+        }
+        return Ok(());
+    }
     // SAFETY: see above.
     unsafe { run_reduce(&kernel, x.shape(), x.strides(), &r.reduced, x.source(), out.ptr()) };
     Ok(())
@@ -277,6 +288,8 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
         DType::I16 => run!(i16),
         // Bytes wrap around in the same way, signed or not.
         DType::U8 | DType::I8 => run!(u8),
+        // `widened` has converted them.
+        DType::F16 | DType::BF16 => return Err(malformed("matmul")),
         DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
     }
     Ok(())

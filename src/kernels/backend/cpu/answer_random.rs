@@ -6,7 +6,7 @@ use super::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Distribution, Random, below};
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{BF16, DType, F16};
 
 /// # Safety
 /// As in `answer.rs`.
@@ -25,10 +25,39 @@ pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> R
                 DType::I16 => go!(i16, f64, Uniform, |i, u| i16::from($hit(i, u))),
                 DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
                 DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
+                DType::F16 => go!(F16, f64, Uniform, |i, u| F16(if $hit(i, u) { 0x3c00 } else { 0 })),
+                DType::BF16 => go!(BF16, f64, Uniform, |i, u| BF16(if $hit(i, u) { 0x3f80 } else { 0 })),
                 DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
                 DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from($hit(i, u)))),
             }
         };
+    }
+    // Half the distance of the numbers below 1 is rounded up to 1, which is outside.
+    macro_rules! halves {
+        ($H:ident) => {
+            match r.distribution {
+                Distribution::Uniform { from, to } => {
+                    let (a, w) = (from as f32, (to - from) as f32);
+                    let to = $H::from_f32(to as f32).to_f32();
+                    return Ok(go!($H, f32, Uniform, move |_, u: f32| {
+                        let v = $H::from_f32(a + u * w);
+                        if v.to_f32() < to || w == 0.0 { v } else { v.below($H::from_f32(a)) }
+                    }));
+                }
+                Distribution::Normal { mean, std } => {
+                    return Ok(go!($H, f32, Normal, move |_, z: f32| $H::from_f32(mean as f32 + z * std as f32)));
+                }
+                Distribution::Exponential { rate } => {
+                    return Ok(go!($H, f64, Exponential, move |_, e: f64| $H::from_f32((e / rate) as f32)));
+                }
+                _ => {}
+            }
+        };
+    }
+    match out.dtype {
+        DType::F16 => halves!(F16),
+        DType::BF16 => halves!(BF16),
+        _ => {}
     }
     let single = out.dtype == DType::F32;
     match r.distribution {
@@ -73,6 +102,8 @@ pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> R
                 DType::I16 => go!(i16, u64, Bits, |i, b| at(i, b) as i16),
                 DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
                 DType::I64 => go!(i64, u64, Bits, at),
+                DType::F16 => go!(F16, u64, Bits, |i, b| F16::from_f32(at(i, b) as f32)),
+                DType::BF16 => go!(BF16, u64, Bits, |i, b| BF16::from_f32(at(i, b) as f32)),
                 DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
                 DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
             }

@@ -59,8 +59,8 @@ fn loops(max: bool, dtype: DType) -> ArgLoops {
         (DType::I8 | DType::I16 | DType::I32, false) => const { of::<i32, false>() },
         (DType::I64, true) => const { of::<i64, true>() },
         (DType::I64, false) => const { of::<i64, false>() },
-        (DType::F32, true) => const { of::<f32, true>() },
-        (DType::F32, false) => const { of::<f32, false>() },
+        (DType::F16 | DType::BF16 | DType::F32, true) => const { of::<f32, true>() },
+        (DType::F16 | DType::BF16 | DType::F32, false) => const { of::<f32, false>() },
         (DType::F64, true) => const { of::<f64, true>() },
         (DType::F64, false) => const { of::<f64, false>() },
     }

@@ -5,7 +5,7 @@ use super::answer_random::random;
 use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
-use super::{answer, operands, pointwise};
+use super::{answer, operands, pointwise, widened};
 use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined, not_implemented};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
@@ -52,6 +52,8 @@ impl Backend for Cpu {
     fn support(&self, request: &Request, dtype: DType) -> Support {
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
+            (_, request) if dtype.is_half() && widened::is_needed(request) => Support::Converted("converted to float32 first"),
+            (_, Request::Pointwise(_)) if dtype.is_half() => Support::Converted("computed in float32, a tile at a time"),
             (_, Request::Scan(_)) if dtype.computed() != dtype => Support::Converted("converted to int64 first"),
             (_, Request::Pointwise(_)) if dtype.computed() != dtype => Support::Converted("computed in int32, a tile at a time"),
             (yes, _) => yes,
@@ -65,6 +67,7 @@ impl Backend for Cpu {
     fn reads_programs(&self, request: &Request, dtype: DType) -> bool {
         match request {
             // Elements are made where the scan writes, so both are of one type.
+            _ if dtype.is_half() => !widened::is_needed(request),
             Request::Scan(_) => dtype.is_float() || dtype == DType::I64,
             Request::Softmax(_) | Request::Nll(_) => dtype.is_float(),
             _ => true,
@@ -92,6 +95,9 @@ impl Backend for Cpu {
             }
             let Some(Some(out)) = outs.first() else { return Err(operands::malformed(request.name())) };
             let out = *out;
+            if out.dtype.is_half() && widened::is_needed(request) {
+                return widened::run(request, ins, outs);
+            }
             match request {
                 Request::Fill(value) => answer::fill(*value, out),
                 Request::CumulativeExtreme(c) => answer::cumulative_extreme(c, ins, outs)?,

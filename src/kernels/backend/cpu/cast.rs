@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::num::{InstructionSet, instruction_set};
-use crate::layout::{DType, Scalar};
+use crate::layout::{BF16, DType, F16, Scalar};
 use std::mem::MaybeUninit;
 
 /// Moves `rows * cols` elements. Strides are in bytes, (between rows, between columns).
@@ -65,7 +65,9 @@ convert! {
     u8 as i64 => |x| x as i64;
     u8 as f32 => |x| x as f32;
     i8 as i32 => |x| x as i32;
+    i8 as f32 => |x| x as f32;
     i16 as i32 => |x| x as i32;
+    i16 as f32 => |x| x as f32;
     i32 as StoredBool => |x| StoredBool((x != 0) as u8);
     i32 as u8 => |x| x as u8;
     i32 as i16 => |x| x as i16;
@@ -80,9 +82,14 @@ convert! {
     f32 as StoredBool => |x| StoredBool((x != 0.0) as u8);
     // From 2^31 on the last byte of a whole f32 is 0, as it is of the least integer.
     f32 as u8 => |x| f32_to_i32(x) as u8;
+    f32 as i16 => |x| f32_to_i32(x) as i16;
     f32 as i32 => |x| f32_to_i32(x);
     f32 as i64 => |x| f32_to_i64(x);
     f32 as f64 => |x| x as f64;
+    F16 as f32 => |x| x.to_f32();
+    BF16 as f32 => |x| x.to_f32();
+    f32 as F16 => |x| F16::from_f32(x);
+    f32 as BF16 => |x| BF16::from_f32(x);
     f64 as StoredBool => |x| StoredBool((x != 0.0) as u8);
     f64 as i32 => |x| f64_to_i32(x);
     f64 as i64 => |x| to_i64(x);
@@ -265,6 +272,8 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     through!(StoredBool, i32, i16),
                     $f::<StoredBool, i32>,
                     $f::<StoredBool, i64>,
+                    through!(StoredBool, f32, F16),
+                    through!(StoredBool, f32, BF16),
                     $f::<StoredBool, f32>,
                     through!(StoredBool, i64, f64),
                 ],
@@ -275,6 +284,8 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     through!(u8, i32, i16),
                     $f::<u8, i32>,
                     $f::<u8, i64>,
+                    through!(u8, f32, F16),
+                    through!(u8, f32, BF16),
                     $f::<u8, f32>,
                     through!(u8, i64, f64),
                 ],
@@ -285,7 +296,9 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     through!(i8, i32, i16),
                     $f::<i8, i32>,
                     through!(i8, i32, i64),
-                    through!(i8, i32, f32),
+                    through!(i8, f32, F16),
+                    through!(i8, f32, BF16),
+                    $f::<i8, f32>,
                     through!(i8, i32, f64),
                 ],
                 [
@@ -295,7 +308,9 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     $f::<i16, i16>,
                     $f::<i16, i32>,
                     through!(i16, i32, i64),
-                    through!(i16, i32, f32),
+                    through!(i16, f32, F16),
+                    through!(i16, f32, BF16),
+                    $f::<i16, f32>,
                     through!(i16, i32, f64),
                 ],
                 [
@@ -305,6 +320,8 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     $f::<i32, i16>,
                     $f::<i32, i32>,
                     $f::<i32, i64>,
+                    through!(i32, f32, F16),
+                    through!(i32, f32, BF16),
                     $f::<i32, f32>,
                     $f::<i32, f64>,
                 ],
@@ -315,16 +332,44 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     through!(i64, i32, i16),
                     $f::<i64, i32>,
                     $f::<i64, i64>,
+                    through!(i64, f32, F16),
+                    through!(i64, f32, BF16),
                     $f::<i64, f32>,
                     $f::<i64, f64>,
+                ],
+                [
+                    through!(F16, f32, StoredBool),
+                    through!(F16, f32, u8),
+                    through!(F16, f32, u8),
+                    through!(F16, f32, i16),
+                    through!(F16, f32, i32),
+                    through!(F16, f32, i64),
+                    $f::<i16, i16>,
+                    through!(F16, f32, BF16),
+                    $f::<F16, f32>,
+                    through!(F16, f32, f64),
+                ],
+                [
+                    through!(BF16, f32, StoredBool),
+                    through!(BF16, f32, u8),
+                    through!(BF16, f32, u8),
+                    through!(BF16, f32, i16),
+                    through!(BF16, f32, i32),
+                    through!(BF16, f32, i64),
+                    through!(BF16, f32, F16),
+                    $f::<i16, i16>,
+                    $f::<BF16, f32>,
+                    through!(BF16, f32, f64),
                 ],
                 [
                     $f::<f32, StoredBool>,
                     $f::<f32, u8>,
                     $f::<f32, u8>,
-                    through!(f32, i32, i16),
+                    $f::<f32, i16>,
                     $f::<f32, i32>,
                     $f::<f32, i64>,
+                    $f::<f32, F16>,
+                    $f::<f32, BF16>,
                     $f::<i32, i32>,
                     $f::<f32, f64>,
                 ],
@@ -335,6 +380,8 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
                     through!(f64, i32, i16),
                     $f::<f64, i32>,
                     $f::<f64, i64>,
+                    through!(f64, f32, F16),
+                    through!(f64, f32, BF16),
                     $f::<f64, f32>,
                     $f::<i64, i64>,
                 ],
@@ -360,8 +407,9 @@ pub struct CastRoute {
 }
 
 impl CastRoute {
+    /// A float32 beside floats of 16 bits is a number that stays as it is: tensors of another dtype were converted before.
     pub fn new(from: DType, stored: DType, to: DType) -> CastRoute {
-        if from == stored || stored == to {
+        if from == stored || stored == to || stored.is_half() && from == DType::F32 {
             return CastRoute { first: convert_fn(from, to), second: None };
         }
         CastRoute { first: convert_fn(from, stored), second: Some((convert_fn(stored, to), stored.size())) }
@@ -387,7 +435,8 @@ pub fn stored(value: Scalar, dtype: DType) -> Scalar {
     match dtype {
         DType::I8 => Scalar::Int(i64::from(scalar_to_i64(value) as i8)),
         DType::I16 => Scalar::Int(i64::from(scalar_to_i64(value) as i16)),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => value,
+        // Parameters of 16-bit floats are seen in float32, as PyTorch's kernels see them.
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => value,
     }
 }
 
@@ -402,6 +451,8 @@ pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
         DType::I16 => out[..2].copy_from_slice(&(scalar_to_i64(value) as i16).to_ne_bytes()),
         DType::I32 => out[..4].copy_from_slice(&(scalar_to_i64(value) as i32).to_ne_bytes()),
         DType::I64 => out = scalar_to_i64(value).to_ne_bytes(),
+        DType::F16 => out[..2].copy_from_slice(&F16::from_f32(value.to_f64() as f32).0.to_ne_bytes()),
+        DType::BF16 => out[..2].copy_from_slice(&BF16::from_f32(value.to_f64() as f32).0.to_ne_bytes()),
         DType::F32 => out[..4].copy_from_slice(&(value.to_f64() as f32).to_ne_bytes()),
         DType::F64 => out = value.to_f64().to_ne_bytes(),
     }

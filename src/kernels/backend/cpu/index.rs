@@ -114,7 +114,8 @@ macro_rules! by_dtype {
             DType::Bool => $f::<BoolElement>($($a),*),
             // Bytes wrap around in the same way, signed or not.
             DType::U8 | DType::I8 => $f::<u8>($($a),*),
-            DType::I16 => $f::<i16>($($a),*),
+            // Floats of 16 bits are only moved here: `widened` adds them up.
+            DType::I16 | DType::F16 | DType::BF16 => $f::<i16>($($a),*),
             DType::I32 => $f::<i32>($($a),*),
             DType::I64 => $f::<i64>($($a),*),
             DType::F32 => $f::<f32>($($a),*),

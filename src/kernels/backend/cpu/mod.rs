@@ -27,3 +27,4 @@ pub mod softmax;
 pub mod sort;
 pub mod strided;
 pub mod threads;
+mod widened;

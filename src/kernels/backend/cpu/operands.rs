@@ -34,6 +34,10 @@ macro_rules! typed {
                 type $T = i64;
                 $body
             }
+            // `widened` has converted them.
+            $crate::layout::DType::F16 | $crate::layout::DType::BF16 => {
+                return Err($crate::backend::cpu::operands::malformed("a request in a floating type of 16 bits"));
+            }
             $crate::layout::DType::F32 => {
                 type $T = f32;
                 $body

@@ -77,6 +77,8 @@ impl ScanLoops {
             };
         }
         Some(match (dtype, kind) {
+            // `widened` converts floats of 16 bits.
+            (DType::F16 | DType::BF16, _) => return None,
             (DType::F32, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f32>, f32>() },
             (DType::F64, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f64>, f64>() },
             (DType::Bool | DType::U8, _) => of!(u8, i64, i64),
@@ -371,7 +373,7 @@ pub unsafe fn scan(kind: ScanKind, dtype: DType, around: (usize, usize, usize), 
     /// Elements of a row between two checks for interrupts.
     const LONG: usize = 1 << 18;
     // The bytes of bool may be others than 0 and 1 in foreign memory.
-    if dtype.computed() != dtype || dtype == DType::Bool {
+    if dtype.computed() != dtype && !dtype.is_float() || dtype == DType::Bool {
         // SAFETY: the caller's. The elements become int64 where the results will be, and are scanned in place.
         unsafe {
             copy(dtype, DType::I64, &[around.0 * around.1 * around.2], x, &[1], out, &[1]);

@@ -75,7 +75,7 @@ impl Distribution {
     /// How many numbers of this dtype one block of four words gives.
     pub fn per_block(&self, dtype: DType) -> u64 {
         match self {
-            Distribution::Uniform { .. } | Distribution::Normal { .. } if dtype == DType::F32 => 4,
+            Distribution::Uniform { .. } | Distribution::Normal { .. } if dtype.computed() == DType::F32 => 4,
             _ => 2,
         }
     }

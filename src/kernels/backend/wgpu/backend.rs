@@ -8,10 +8,11 @@ use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, not_implemented};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::lock_order::Table;
-use crate::backend::requests::Request;
+use crate::backend::requests::{IndexWrite, Reducer, Request, ScatterAlong, Write};
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{BF16, DType, F16};
 use crate::pointwise::Func;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
@@ -43,6 +44,50 @@ pub fn current() -> Result<Arc<dyn Backend>> {
     there.map(|w| -> Arc<dyn Backend> { w }).ok_or_else(|| answer::foreign("no device"))
 }
 
+/// A view of floats of 16 bits as what it is in a buffer: float32 numbers.
+fn as_float32(v: View<'_>) -> View<'_> {
+    if v.dtype.is_half() { View { dtype: DType::F32, ..v } } else { v }
+}
+
+/// Whether a request on floats of 16 bits runs in the shaders of float32.
+fn runs_in_float32(request: &Request) -> bool {
+    !matches!(request, Request::Fill(_) | Request::Copy | Request::Pointwise(_) | Request::Random(_) | Request::Custom(_))
+}
+
+/// Whether the request makes numbers that its operands do not have.
+fn computes(request: &Request) -> bool {
+    match request {
+        Request::Reduce(r) => !matches!(r.reducer, Reducer::Extreme { .. }),
+        Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Gemm => true,
+        Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
+        _ => false,
+    }
+}
+
+impl Wgpu {
+    /// Runs a request on floats of 16 bits in the shaders of float32, and rounds the results.
+    ///
+    /// # Safety
+    /// As for `Backend::run`.
+    unsafe fn in_float32(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let ins: SmallVec<[Operand<'_>; 4]> =
+            ins.iter().map(|i| if let Operand::View(v) = i { Operand::View(as_float32(*v)) } else { *i }).collect();
+        let wide: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|o| o.map(as_float32)).collect();
+        // SAFETY: the caller's; in a buffer both are the same.
+        unsafe { self.run(request, &ins, &wide)? };
+        if computes(request) {
+            for (out, wide) in outs.iter().zip(&wide) {
+                if let (Some(out), Some(wide)) = (out, wide)
+                    && out.dtype.is_half()
+                {
+                    answer::copy(&[Operand::View(*wide)], answer::view(out)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl DeviceMemory for Buffer {
     fn bytes(&self) -> usize {
         Buffer::bytes(self)
@@ -71,6 +116,18 @@ pub(super) fn upload(context: &Context, from: RawSlice<'_, u8>, dtype: DType, to
         }
         DType::U8 => {
             let wide: Vec<u8> = from.iter().flat_map(|b| [b, 0, 0, 0]).collect();
+            context.write(to, 0, RawSlice::from(&wide[..]))
+        }
+        DType::F16 => {
+            // SAFETY: as for int16.
+            let numbers = unsafe { RawSlice::<F16>::new(from.as_ptr().cast(), from.len() / 2) };
+            let wide: Vec<u8> = numbers.iter().flat_map(|x| x.to_f32().to_le_bytes()).collect();
+            context.write(to, 0, RawSlice::from(&wide[..]))
+        }
+        DType::BF16 => {
+            // SAFETY: as for int16.
+            let numbers = unsafe { RawSlice::<BF16>::new(from.as_ptr().cast(), from.len() / 2) };
+            let wide: Vec<u8> = numbers.iter().flat_map(|x| x.to_f32().to_le_bytes()).collect();
             context.write(to, 0, RawSlice::from(&wide[..]))
         }
         DType::I32 | DType::I64 | DType::F32 | DType::F64 => context.write(to, 0, from),
@@ -110,6 +167,20 @@ impl Backend for Wgpu {
                 for (i, word) in bytes.chunks_exact(4).enumerate() {
                     // SAFETY: i < n, and there is room for n numbers of two bytes, aligned.
                     unsafe { *to.cast::<i16>().add(i) = i16::from_le_bytes([word[0], word[1]]) };
+                }
+            }
+            DType::F16 => {
+                for (i, word) in bytes.chunks_exact(4).enumerate() {
+                    let x = f32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+                    // SAFETY: as for int16.
+                    unsafe { *to.cast::<F16>().add(i) = F16::from_f32(x) };
+                }
+            }
+            DType::BF16 => {
+                for (i, word) in bytes.chunks_exact(4).enumerate() {
+                    let x = f32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+                    // SAFETY: as for int16.
+                    unsafe { *to.cast::<BF16>().add(i) = BF16::from_f32(x) };
                 }
             }
             DType::Bool | DType::U8 | DType::I8 => {
@@ -165,6 +236,10 @@ impl Backend for Wgpu {
             return answer::arg_reduce(context, r, ins, outs);
         }
         let out = output(outs, 0)?;
+        if out.dtype.is_half() && runs_in_float32(request) {
+            // SAFETY: the caller's.
+            return unsafe { self.in_float32(request, ins, outs) };
+        }
         match request {
             Request::Fill(value) => answer::fill(*value, out),
             Request::Copy => answer::copy(ins, out),

@@ -48,7 +48,7 @@ pub(super) fn numbers(rows: &RowsAlong, x: &BufferView<'_>, values: &BufferView<
 /// Whether the element `v` is nan.
 pub(super) fn nan(dtype: DType) -> &'static str {
     match dtype {
-        DType::F32 => "(v & 0x7fffffffu) > 0x7f800000u",
+        DType::F16 | DType::BF16 | DType::F32 => "(v & 0x7fffffffu) > 0x7f800000u",
         DType::F64 => "(v.y & 0x7fffffffu) > 0x7ff00000u || ((v.y & 0x7fffffffu) == 0x7ff00000u && v.x != 0u)",
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => "false",
     }

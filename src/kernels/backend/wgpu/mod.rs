@@ -62,7 +62,7 @@ pub enum PointwiseInput<'a> {
 /// Bytes of one element on the device.
 pub const fn element_size(dtype: DType) -> usize {
     match dtype {
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::F32 => 4,
+        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::F16 | DType::BF16 | DType::F32 => 4,
         DType::I64 | DType::F64 => 8,
     }
 }

@@ -73,7 +73,7 @@ impl WordKernel for NonzeroFlags {
         let (to, value) = (self.to, load(self.from, words(self.dtype), "s"));
         // A negative zero is zero.
         let holds = match self.dtype {
-            DType::F32 => "(v & 0x7fffffffu) != 0u",
+            DType::F16 | DType::BF16 | DType::F32 => "(v & 0x7fffffffu) != 0u",
             DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
             DType::I64 => "(v.x | v.y) != 0u",
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => "v != 0u",

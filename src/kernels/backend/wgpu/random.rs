@@ -44,7 +44,7 @@ impl Draw<'_> {
     pub fn writes(&self, dtype: DType) -> bool {
         match self {
             Draw::Uniform { .. } | Draw::Normal { .. } | Draw::Exponential { .. } => dtype == DType::F32,
-            Draw::Bernoulli { .. } | Draw::BernoulliOf(_) | Draw::Integers { .. } => dtype != DType::F64,
+            Draw::Bernoulli { .. } | Draw::BernoulliOf(_) | Draw::Integers { .. } => dtype != DType::F64 && !dtype.is_half(),
         }
     }
 
@@ -215,7 +215,7 @@ impl WordKernel for FillRandom {
         let float = |s: &str| format!("bitcast<f32>({s})");
         // How a truth value is written.
         let truth = |test: &str| match dtype {
-            DType::F32 => format!("select(0u, 0x3f800000u, {test})"),
+            DType::F16 | DType::BF16 | DType::F32 => format!("select(0u, 0x3f800000u, {test})"),
             DType::I64 => format!("vec2<u32>(select(0u, 1u, {test}), 0u)"),
             DType::F64 => format!("vec2<u32>(0u, select(0u, 0x3ff00000u, {test}))"),
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("select(0u, 1u, {test})"),
@@ -267,7 +267,7 @@ let v = bitcast<u32>({} + z * {});",
                     DType::I8 => "bitcast<u32>(extractBits(bitcast<i32>(d.x), 0u, 8u))",
                     DType::I16 => "bitcast<u32>(extractBits(bitcast<i32>(d.x), 0u, 16u))",
                     DType::I32 => "d.x",
-                    DType::F32 => {
+                    DType::F16 | DType::BF16 | DType::F32 => {
                         parts += TO_FLOAT;
                         "to_float(d)"
                     }

@@ -146,7 +146,7 @@ pub(super) fn element(dtype: DType) -> &'static str {
         DType::Bool | DType::U8 => "u32",
         DType::I8 | DType::I16 | DType::I32 => "i32",
         DType::I64 => "vec2<u32>",
-        DType::F32 => "f32",
+        DType::F16 | DType::BF16 | DType::F32 => "f32",
         DType::F64 => "f64",
     }
 }

@@ -5,7 +5,7 @@ use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
 pub(super) use super::strided::GROUP;
 use super::strided::{self, Params, StridedWalk};
-use super::wgsl::types::from_words;
+use super::wgsl::types::{self, from_words};
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, Context, Dispatch, Key, element_size};
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ pub(super) fn load_real(dtype: DType, buffer: u32, at: &str) -> String {
 pub(super) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> String {
     let bits = match dtype {
         DType::F64 => format!("f64_words({value})"),
-        DType::I8 | DType::I16 | DType::I32 | DType::F32 => format!("bitcast<u32>({value})"),
+        DType::I8 | DType::I16 | DType::I32 | DType::F16 | DType::BF16 | DType::F32 => format!("bitcast<u32>({value})"),
         DType::Bool | DType::U8 | DType::I64 => value.to_owned(),
     };
     store(buffer, words(dtype), at, &bits)
@@ -250,6 +250,7 @@ pub(super) fn number_words(value: Scalar, dtype: DType) -> u64 {
         DType::I16 => u64::from(value.to_i64() as i16 as u32),
         DType::I32 => u64::from(value.to_i64() as i32 as u32),
         DType::I64 => value.to_i64() as u64,
+        DType::F16 | DType::BF16 => u64::from(types::to_words(value, dtype)[0]),
         DType::F32 => u64::from((value.to_f64() as f32).to_bits()),
         DType::F64 => value.to_f64().to_bits(),
     }

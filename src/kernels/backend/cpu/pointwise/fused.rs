@@ -151,7 +151,8 @@ impl Runner {
                     })?;
                     is_vjp = func.part != Part::Forward;
                     let made = func.out_dtype(compute.computed());
-                    let params: SmallVec<[Scalar; MAX_PARAMS]> = params.iter().map(|p| stored(*p, *compute)).collect();
+                    let params: SmallVec<[Scalar; MAX_PARAMS]> =
+                        params.iter().map(|p| stored(func.param(*p, *compute), *compute)).collect();
                     kernel = Some(DenseLoop::new(found, &params, made.size()));
                     narrow = (made != step.out).then(|| (convert_fn(made, step.out), made.size()));
                 }

@@ -282,7 +282,7 @@ const fn place(dtype: DType) -> usize {
         DType::U8 => 1,
         DType::I8 | DType::I16 | DType::I32 => 2,
         DType::I64 => 3,
-        DType::F32 => 4,
+        DType::F16 | DType::BF16 | DType::F32 => 4,
         DType::F64 => 5,
     }
 }

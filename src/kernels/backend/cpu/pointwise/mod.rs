@@ -338,13 +338,13 @@ pub unsafe fn run_at(
         unsafe { refuse_zero(func, dtype, shape, &ins[1])? };
     }
 
-    // Narrow integers are widened tile by tile; the kernel sees the wider type.
+    // Narrow numbers are widened tile by tile; the kernel sees the wider type.
     let computed = dtype.computed();
     let mut kernel =
         DenseLoop { kernel, params: [Scalar::Int(0); MAX_PARAMS], sizes: [0; MAX_INPUTS], out_size: func.out_dtype(computed).size() };
     // Not a `memcpy`, since the call alone costs as much as the addition of two small tensors.
     for (to, from) in kernel.params.iter_mut().zip(params) {
-        *to = stored(*from, dtype);
+        *to = stored(func.param(*from, dtype), dtype);
     }
     let mut ptrs = [std::ptr::null(); MAX_INPUTS];
     let mut slots = [0u8; MAX_INPUTS];

@@ -82,7 +82,7 @@ impl SmallKernel {
     #[inline]
     pub fn of(func: Func, dtype: DType, params: &[Scalar; MAX_PARAMS]) -> Option<SmallKernel> {
         let info = func.row.info();
-        if !dtype.is_float() || info.masks {
+        if !dtype.is_float() || dtype.is_half() || info.masks {
             return None;
         }
         let (func, _) = specialise(func, params);

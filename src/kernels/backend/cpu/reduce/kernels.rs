@@ -6,7 +6,7 @@ use super::reducers::{Absolutes, CountNonzero, ExtremeOp, Float, LargestAbsolute
 use super::traversal::{FinishFn, ReduceKernel};
 use super::variance::{LogSumExpOp, SquaredDistances};
 use crate::backend::requests::Reducer;
-use crate::layout::DType;
+use crate::layout::{BF16, DType, F16};
 
 impl ReduceKernel {
     /// A reduction whose accumulators are the results.
@@ -23,6 +23,8 @@ impl ReduceKernel {
         match dtype {
             DType::I8 => self.loading(Load::widened::<i8, i32>()),
             DType::I16 => self.loading(Load::widened::<i16, i32>()),
+            DType::F16 => self.loading(Load::widened::<F16, f32>()),
+            DType::BF16 => self.loading(Load::widened::<BF16, f32>()),
             DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self,
         }
     }
@@ -32,12 +34,21 @@ impl ReduceKernel {
         if dtype == DType::Bool { self.loading(Load::nonzero::<u8, u8>()) } else { self }
     }
 
+    /// As `widened`, for sums.
+    const fn widened_whole(self, dtype: DType) -> Self {
+        let r = self.widened(dtype);
+        match r.load {
+            Some(load) if dtype.is_float() => r.loading(load.whole()),
+            _ => r,
+        }
+    }
+
     pub(crate) const fn finished(self, out: usize, finish: FinishFn) -> Self {
         ReduceKernel { out, finish: Some(finish), ..self }
     }
 }
 
-/// The kernel of a reduction. None if the reduction is for floats only.
+/// The kernel of a reduction. None if the reduction is for floats only. Of 16-bit floats its floating results are float32, to be rounded once.
 pub fn kernel_of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
     match reducer {
         Reducer::Sum => Some(sum(dtype)),
@@ -59,10 +70,10 @@ pub fn sum(dtype: DType) -> ReduceKernel {
         DType::U8 => LoopsOf::<SumOp<u8, i64>>::LOOPS,
         DType::I8 | DType::I16 | DType::I32 => LoopsOf::<SumOp<i32, i64>>::LOOPS,
         DType::I64 => LoopsOf::<SumOp<i64, i64>>::NARROW,
-        DType::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
+        DType::F16 | DType::BF16 | DType::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
         DType::F64 => LoopsOf::<SumOp<f64, f64>>::LOOPS,
     })
-    .widened(dtype)
+    .widened_whole(dtype)
 }
 
 /// The product, with the result types of `sum`.
@@ -71,10 +82,10 @@ pub fn prod(dtype: DType) -> ReduceKernel {
         DType::Bool | DType::U8 => LoopsOf::<ProdOp<u8, i64>>::LOOPS,
         DType::I8 | DType::I16 | DType::I32 => LoopsOf::<ProdOp<i32, i64>>::LOOPS,
         DType::I64 => LoopsOf::<ProdOp<i64, i64>>::LOOPS,
-        DType::F32 => LoopsOf::<ProdOp<f32, f32>>::LOOPS,
+        DType::F16 | DType::BF16 | DType::F32 => LoopsOf::<ProdOp<f32, f32>>::LOOPS,
         DType::F64 => LoopsOf::<ProdOp<f64, f64>>::LOOPS,
     })
-    .widened(dtype)
+    .widened_whole(dtype)
     .of_bool(dtype)
 }
 
@@ -84,7 +95,7 @@ pub fn extreme(max: bool, dtype: DType) -> ReduceKernel {
     match dtype {
         DType::I8 => r.finished(1, narrow::<i8>),
         DType::I16 => r.finished(2, narrow::<i16>),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => r,
+        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => r,
     }
 }
 
@@ -103,8 +114,8 @@ fn extreme_loops(max: bool, dtype: DType) -> &'static ReduceLoops {
         (DType::I8 | DType::I16 | DType::I32, false) => LoopsOf::<ExtremeOp<i32, false>>::LOOPS,
         (DType::I64, true) => LoopsOf::<ExtremeOp<i64, true>>::NARROW,
         (DType::I64, false) => LoopsOf::<ExtremeOp<i64, false>>::NARROW,
-        (DType::F32, true) => LoopsOf::<ExtremeOp<f32, true>>::LOOPS,
-        (DType::F32, false) => LoopsOf::<ExtremeOp<f32, false>>::LOOPS,
+        (DType::F16 | DType::BF16 | DType::F32, true) => LoopsOf::<ExtremeOp<f32, true>>::LOOPS,
+        (DType::F16 | DType::BF16 | DType::F32, false) => LoopsOf::<ExtremeOp<f32, false>>::LOOPS,
         (DType::F64, true) => LoopsOf::<ExtremeOp<f64, true>>::NARROW,
         (DType::F64, false) => LoopsOf::<ExtremeOp<f64, false>>::NARROW,
     }
@@ -117,6 +128,8 @@ fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
         DType::I16 => r.loading(Load::nonzero::<i16, u8>()),
         DType::I32 => r.loading(Load::nonzero::<i32, u8>()),
         DType::I64 => r.loading(Load::nonzero::<i64, u8>()),
+        DType::F16 => r.loading(Load::nonzero::<F16, u8>()),
+        DType::BF16 => r.loading(Load::nonzero::<BF16, u8>()),
         DType::F32 => r.loading(Load::nonzero::<f32, u8>()),
         DType::F64 => r.loading(Load::nonzero::<f64, u8>()),
     }
@@ -135,7 +148,9 @@ pub fn count_nonzero(dtype: DType) -> ReduceKernel {
 /// The sum of squared distances from the mean. Floats only.
 pub fn squares(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
-        DType::F32 => Some(ReduceKernel::plain(SquaredDistances::<f32>::LOOPS).finished(4, SquaredDistances::<f32>::finish)),
+        DType::F16 | DType::BF16 | DType::F32 => {
+            Some(ReduceKernel::plain(SquaredDistances::<f32>::LOOPS).finished(4, SquaredDistances::<f32>::finish).widened_whole(dtype))
+        }
         DType::F64 => Some(ReduceKernel::plain(SquaredDistances::<f64>::LOOPS).finished(8, SquaredDistances::<f64>::finish)),
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
@@ -144,7 +159,9 @@ pub fn squares(dtype: DType) -> Option<ReduceKernel> {
 /// `log(sum(exp(x)))`, without overflow. Floats only.
 pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     match dtype {
-        DType::F32 => Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish)),
+        DType::F16 | DType::BF16 | DType::F32 => {
+            Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish).widened_whole(dtype))
+        }
         DType::F64 => Some(ReduceKernel::plain(LogSumExpOp::<f64>::LOOPS).finished(8, LogSumExpOp::<f64>::finish)),
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
@@ -153,10 +170,12 @@ pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
 /// The vector norm of order `p`. Floats only.
 pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
     match dtype {
-        DType::F32 => Some(float_norm::<f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32>()), dtype)),
+        DType::F16 => Some(float_norm::<F16, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<F16, f32>()), dtype)),
+        DType::BF16 => Some(float_norm::<BF16, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<BF16, f32>()), dtype)),
+        DType::F32 => Some(float_norm::<f32, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32, f32>()), dtype)),
         DType::F64 => {
             let largest = ReduceKernel::plain(LoopsOf::<LargestAbsolute<f64>>::NARROW);
-            Some(float_norm::<f64>(p, LoopsOf::<SquareSum<f64, false>>::LOOPS, largest, dtype))
+            Some(float_norm::<f64, f64>(p, LoopsOf::<SquareSum<f64, false>>::LOOPS, largest, dtype))
         }
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
     }
@@ -172,20 +191,25 @@ const SQUARES_F32: &ReduceLoops = &{
 const SQUARES_F32: &ReduceLoops = LoopsOf::<SquareSum<f32, false>>::LOOPS;
 
 /// `largest` reduces to the largest absolute value. Sums of powers are added up in double precision.
-fn float_norm<T: Float>(p: f64, squares: &'static ReduceLoops, largest: ReduceKernel, dtype: DType) -> ReduceKernel {
+fn float_norm<S: Copy + 'static, T: Float + From<S>>(
+    p: f64,
+    squares: &'static ReduceLoops,
+    largest: ReduceKernel,
+    dtype: DType,
+) -> ReduceKernel {
     let size = size_of::<T>();
     if p == 2.0 {
-        ReduceKernel::plain(squares).finished(size, root::<T>)
+        ReduceKernel::plain(squares).finished(size, root::<T>).widened_whole(dtype)
     } else if p == 1.0 {
-        ReduceKernel::plain(LoopsOf::<Absolutes<T>>::LOOPS).finished(size, narrowed::<T>)
+        ReduceKernel::plain(LoopsOf::<Absolutes<T>>::LOOPS).finished(size, narrowed::<T>).widened_whole(dtype)
     } else if p == f64::INFINITY {
         largest.finished(size, at_least_zero::<T>)
     } else if p == f64::NEG_INFINITY {
-        extreme(false, dtype).loading(Load::absolute::<T>())
+        extreme(false, dtype).loading(Load::absolute::<S, T>())
     } else if p == 0.0 {
         count_nonzero(dtype).finished(size, counted::<T>)
     } else {
-        let sum = ReduceKernel::plain(LoopsOf::<SumOp<f64, f64>>::LOOPS).loading(Load::power::<T>().whole());
+        let sum = ReduceKernel::plain(LoopsOf::<SumOp<f64, f64>>::LOOPS).loading(Load::power::<S, T>().whole());
         ReduceKernel { number: p, ..sum.finished(size, root_of_order::<T>) }
     }
 }
@@ -288,7 +312,8 @@ mod tests {
         // Products that stay exact.
         let signs: Vec<i64> = (0..21_100).map(|i| if i % 400 == 77 { 2 } else { 1 }).collect();
         for dtype in DType::ALL {
-            let summed = if dtype.is_float() { dtype } else { DType::I64 };
+            let kept = if dtype.is_half() { DType::F32 } else { dtype };
+            let summed = if dtype.is_float() { kept } else { DType::I64 };
             let (x, s) = (stored(dtype, &values), stored(dtype, &signs));
             let seen = |v: i64| if dtype == DType::Bool { i64::from(v != 0) } else { v };
             for layout in layouts {
@@ -306,8 +331,8 @@ mod tests {
                         };
                     let count = |v: &[i64]| v.iter().filter(|v| **v != 0).count() as f64;
                     check("sum", &sum(dtype), summed, &x, &|v| v.iter().sum::<i64>() as f64, &all);
-                    check("max", &extreme(true, dtype), dtype, &x, &|v| v.iter().max().map_or(0.0, |v| *v as f64), &all);
-                    check("min", &extreme(false, dtype), dtype, &x, &|v| v.iter().min().map_or(0.0, |v| *v as f64), &all);
+                    check("max", &extreme(true, dtype), kept, &x, &|v| v.iter().max().map_or(0.0, |v| *v as f64), &all);
+                    check("min", &extreme(false, dtype), kept, &x, &|v| v.iter().min().map_or(0.0, |v| *v as f64), &all);
                     check("all", &truth(true, dtype), DType::Bool, &x, &|v| f64::from(v.iter().all(|v| *v != 0)), &all);
                     check("any", &truth(false, dtype), DType::Bool, &x, &|v| f64::from(v.iter().any(|v| *v != 0)), &all);
                     check("count", &count_nonzero(dtype), DType::I64, &x, &count, &all);
@@ -321,7 +346,7 @@ mod tests {
                             p => v.iter().map(|v| (*v as f64).powf(p)).sum::<f64>().powf(1.0 / p),
                         };
                         match norm(p, dtype) {
-                            Some(r) => check("norm", &r, dtype, &x, &want, &all),
+                            Some(r) => check("norm", &r, kept, &x, &want, &all),
                             None => assert!(!dtype.is_float()),
                         }
                     }

@@ -4,6 +4,7 @@
 use super::loops::instances;
 use super::reducers::{Float, Numeric};
 use crate::backend::cpu::num::{InstructionSet, instruction_set};
+use crate::layout::{BF16, F16};
 use std::marker::PhantomData;
 
 /// Loads `rows` rows of `cols` elements. Strides are in elements: of the source (between rows, between columns), and between the columns
@@ -30,22 +31,22 @@ impl Load {
     }
 
     /// 1 for what is not 0, nan too; 0 for 0.
-    pub const fn nonzero<T: Numeric, A: Numeric>() -> Self {
+    pub const fn nonzero<T: MaybeZero, A: Numeric>() -> Self {
         Self::of::<NonzeroLoad<T, A>>()
     }
 
     /// The same values in a wider type.
-    pub const fn widened<T: Numeric, A: Numeric + From<T>>() -> Self {
+    pub const fn widened<T: Copy, A: Numeric + From<T>>() -> Self {
         Self::of::<WidenLoad<T, A>>()
     }
 
-    pub const fn absolute<T: Float>() -> Self {
-        Self::of::<AbsoluteLoad<T>>()
+    pub const fn absolute<T: Copy, A: Float + From<T>>() -> Self {
+        Self::of::<AbsoluteLoad<T, A>>()
     }
 
     /// Absolute values to the power of the reduction's number.
-    pub const fn power<T: Float>() -> Self {
-        Self::of::<PowerLoad<T>>()
+    pub const fn power<T: Copy, A: Float + From<T>>() -> Self {
+        Self::of::<PowerLoad<T, A>>()
     }
 
     /// # Safety
@@ -75,19 +76,44 @@ trait LoadOp {
 
 struct NonzeroLoad<T, A>(PhantomData<(T, A)>);
 struct WidenLoad<T, A>(PhantomData<(T, A)>);
-struct AbsoluteLoad<T>(PhantomData<T>);
-struct PowerLoad<T>(PhantomData<T>);
+struct AbsoluteLoad<T, A>(PhantomData<(T, A)>);
+struct PowerLoad<T, A>(PhantomData<(T, A)>);
 
-impl<T: Numeric, A: Numeric> LoadOp for NonzeroLoad<T, A> {
+/// Elements that can be told from 0 as they lie in memory.
+pub trait MaybeZero: Copy {
+    fn is_zero(self) -> bool;
+}
+
+macro_rules! maybe_zero {
+    ($($t:ty: |$x:ident| $e:expr;)*) => { $(impl MaybeZero for $t {
+        #[inline(always)]
+        fn is_zero(self) -> bool {
+            let $x = self;
+            $e
+        }
+    })* };
+}
+maybe_zero! {
+    u8: |x| x == 0;
+    i16: |x| x == 0;
+    i32: |x| x == 0;
+    i64: |x| x == 0;
+    F16: |x| x.0 & 0x7fff == 0;
+    BF16: |x| x.0 & 0x7fff == 0;
+    f32: |x| x == 0.0;
+    f64: |x| x == 0.0;
+}
+
+impl<T: MaybeZero, A: Numeric> LoadOp for NonzeroLoad<T, A> {
     type Stored = T;
     type Loaded = A;
     #[inline(always)]
     fn of(x: T, _: f64) -> A {
-        if x != T::ZERO { A::ONE } else { A::ZERO }
+        if x.is_zero() { A::ZERO } else { A::ONE }
     }
 }
 
-impl<T: Numeric, A: Numeric + From<T>> LoadOp for WidenLoad<T, A> {
+impl<T: Copy, A: Numeric + From<T>> LoadOp for WidenLoad<T, A> {
     type Stored = T;
     type Loaded = A;
     #[inline(always)]
@@ -96,21 +122,21 @@ impl<T: Numeric, A: Numeric + From<T>> LoadOp for WidenLoad<T, A> {
     }
 }
 
-impl<T: Float> LoadOp for AbsoluteLoad<T> {
+impl<T: Copy, A: Float + From<T>> LoadOp for AbsoluteLoad<T, A> {
     type Stored = T;
-    type Loaded = T;
+    type Loaded = A;
     #[inline(always)]
-    fn of(x: T, _: f64) -> T {
-        x.absolute()
+    fn of(x: T, _: f64) -> A {
+        A::from(x).absolute()
     }
 }
 
-impl<T: Float> LoadOp for PowerLoad<T> {
+impl<T: Copy, A: Float + From<T>> LoadOp for PowerLoad<T, A> {
     type Stored = T;
     type Loaded = f64;
     #[inline(always)]
     fn of(x: T, p: f64) -> f64 {
-        x.wide().abs().powf(p)
+        A::from(x).wide().abs().powf(p)
     }
 }
 

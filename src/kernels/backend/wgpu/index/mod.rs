@@ -98,7 +98,7 @@ impl PositionsBinding {
             DType::I8 | DType::I16 | DType::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
             DType::Bool | DType::U8 => format!("let lo = b{slot}[at]; let hi = 0u;"),
             // Refused as positions.
-            DType::F32 | DType::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),
         };
         let wrap = if wraps {
             format!("if (hi == 0xffffffffu && {size} != 0u && lo >= 0u - {size}) {{ return lo + {size}; }}\n")

@@ -222,8 +222,8 @@ pub(crate) fn source_value(from: Option<u32>, width: usize, low: &str, high: &st
 pub(crate) fn combine(dtype: DType, how: Write) -> String {
     let body = match (how, dtype) {
         (Write::Set, _) => "return b;",
-        (Write::Add, DType::F32) => "return bitcast<u32>(bitcast<f32>(a) + bitcast<f32>(b));",
-        (Write::Multiply, DType::F32) => "return bitcast<u32>(bitcast<f32>(a) * bitcast<f32>(b));",
+        (Write::Add, DType::F16 | DType::BF16 | DType::F32) => "return bitcast<u32>(bitcast<f32>(a) + bitcast<f32>(b));",
+        (Write::Multiply, DType::F16 | DType::BF16 | DType::F32) => "return bitcast<u32>(bitcast<f32>(a) * bitcast<f32>(b));",
         (Write::Add, DType::I32) => "return a + b;",
         (Write::Multiply, DType::I32) => "return a * b;",
         (Write::Add, DType::U8) => "return (a + b) & 255u;",

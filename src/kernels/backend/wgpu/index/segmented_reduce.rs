@@ -34,10 +34,10 @@ pub(crate) struct SegmentedReduce<'a> {
 /// The neutral element: minus zero, so that `x + v` keeps even the sign of a zero.
 fn identity(dtype: DType, how: Write) -> u64 {
     match (how, dtype) {
-        (Write::Multiply, DType::F32) => u64::from(1f32.to_bits()),
+        (Write::Multiply, DType::F16 | DType::BF16 | DType::F32) => u64::from(1f32.to_bits()),
         (Write::Multiply, DType::F64) => 1f64.to_bits(),
         (Write::Multiply, DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64) => 1,
-        (Write::Set | Write::Add, DType::F32) => u64::from((-0f32).to_bits()),
+        (Write::Set | Write::Add, DType::F16 | DType::BF16 | DType::F32) => u64::from((-0f32).to_bits()),
         (Write::Set | Write::Add, DType::F64) => (-0f64).to_bits(),
         (Write::Set | Write::Add, DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64) => 0,
     }

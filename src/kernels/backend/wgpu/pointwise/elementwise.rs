@@ -372,7 +372,7 @@ impl LoadFunction {
         let ElementText { text, values, .. } = self.plan.text(head, body);
         let (value, dtype) = &values[0];
         let kept = match dtype {
-            DType::F32 => format!("f32_keep({value})"),
+            DType::F16 | DType::BF16 | DType::F32 => format!("f32_keep({value})"),
             DType::F64 => format!("f64_keep({value})"),
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => value.clone(),
         };

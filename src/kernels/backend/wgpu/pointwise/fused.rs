@@ -9,9 +9,10 @@ use super::elementwise::{self, Elementwise, LoadFunction, Operands};
 use crate::backend::program::{Code, StepInput, StepKind};
 use crate::backend::wgpu::pointwise::has_kernel;
 use crate::backend::wgpu::wgsl::expr::{Formula, ShaderExpr, Sheet};
+use crate::backend::wgpu::wgsl::types;
 use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, element_size};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Scalar};
+use crate::layout::{BF16, DType, F16, Scalar};
 use crate::pointwise::Part;
 use smallvec::SmallVec;
 
@@ -247,6 +248,8 @@ fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
         DType::I16 => Scalar::Int(i64::from(i16::from_ne_bytes([bytes[0], bytes[1]]))),
         DType::I32 => Scalar::Int(i64::from(i32::from_ne_bytes(four))),
         DType::I64 => Scalar::Int(i64::from_ne_bytes(bytes)),
+        DType::F16 => Scalar::Float(f64::from(F16(u16::from_ne_bytes([bytes[0], bytes[1]])).to_f32())),
+        DType::BF16 => Scalar::Float(f64::from(BF16(u16::from_ne_bytes([bytes[0], bytes[1]])).to_f32())),
         DType::F32 => Scalar::Float(f64::from(f32::from_ne_bytes(four))),
         DType::F64 => Scalar::Float(f64::from_ne_bytes(bytes)),
     }
@@ -257,11 +260,13 @@ fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
 fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
     code.steps.iter().flat_map(|s| {
         let values = s.ins.iter().enumerate().filter_map(|(k, (from, dtype))| match from {
-            StepInput::Value(bytes) => Some((scalar(*bytes, *dtype), s.sees(k))),
+            StepInput::Value(bytes) => Some((scalar(*bytes, *dtype), types::beside(*dtype, s.sees(k)))),
             _ => None,
         });
         let params: SmallVec<[(Scalar, DType); 3]> = match &s.kind {
-            StepKind::Row { func, compute, params } => params[..func.row.info().params.len()].iter().map(|p| (*p, *compute)).collect(),
+            StepKind::Row { func, compute, params } => {
+                params[..func.row.info().params.len()].iter().map(|p| (func.param(*p, *compute), types::number(*compute))).collect()
+            }
             StepKind::Cast => SmallVec::new(),
         };
         values.chain(params)
@@ -288,7 +293,7 @@ fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[
             StepKind::Cast => sheet.cast(&ins[0], s.out),
             StepKind::Row { func, compute, .. } => {
                 let params: SmallVec<[ShaderExpr; 3]> = func.row.info().params.iter().map(|_| number(*compute)).collect();
-                sheet.apply(*func, &ins, &params)
+                sheet.rounded(sheet.apply(*func, &ins, &params))
             }
         });
     }

@@ -53,9 +53,16 @@ pub fn run(func: Func, compute: DType, out: BufferView<'_>, ins: &[PointwiseInpu
             ins: ins
                 .iter()
                 .enumerate()
-                .map(|(k, input)| (if reads >> k & 1 == 1 { *input } else { PointwiseInput::Unread }, func.in_dtype(k, compute)))
+                .map(|(k, input)| {
+                    let seen = func.in_dtype(k, compute);
+                    match input {
+                        _ if reads >> k & 1 == 0 => (PointwiseInput::Unread, seen),
+                        PointwiseInput::Number(_) if !func.rounds_numbers() => (*input, types::number(seen)),
+                        _ => (*input, seen),
+                    }
+                })
                 .collect(),
-            numbers: params.iter().map(|p| (*p, compute)).collect::<SmallVec<_>>(),
+            numbers: params.iter().map(|p| (func.param(*p, compute), types::number(compute))).collect::<SmallVec<_>>(),
             divisor: divisor.filter(|k| matches!(ins[*k], PointwiseInput::View(_))),
             body: &|x, p| formula(func, compute, x, p),
         },

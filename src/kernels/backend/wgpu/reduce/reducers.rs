@@ -134,8 +134,8 @@ impl DeviceReducer {
             (DType::I8 | DType::I16 | DType::I32, false) => [i32::MAX as u32, 0],
             (DType::I64, true) => split(i64::MIN),
             (DType::I64, false) => split(i64::MAX),
-            (DType::F32, true) => [f32::NEG_INFINITY.to_bits(), 0],
-            (DType::F32, false) => [f32::INFINITY.to_bits(), 0],
+            (DType::F16 | DType::BF16 | DType::F32, true) => [f32::NEG_INFINITY.to_bits(), 0],
+            (DType::F16 | DType::BF16 | DType::F32, false) => [f32::INFINITY.to_bits(), 0],
             (DType::F64, true) => split(f64::NEG_INFINITY.to_bits() as i64),
             (DType::F64, false) => split(f64::INFINITY.to_bits() as i64),
         }
@@ -197,7 +197,7 @@ impl DeviceReducer {
                 c.store = match to {
                     DType::I64 => "{0}[k] = vec2<u32>(a, 0u);",
                     DType::F64 => "{0}[k] = f64(a);",
-                    DType::F32 => "{0}[k] = f32(a);",
+                    DType::F16 | DType::BF16 | DType::F32 => "{0}[k] = f32(a);",
                     DType::Bool | DType::U8 => "{0}[k] = a;",
                     DType::I8 | DType::I16 | DType::I32 => "{0}[k] = i32(a);",
                 };
@@ -283,7 +283,7 @@ impl DeviceReducer {
                     DType::U8 => "{0}[k] = a & 255u;",
                     DType::I8 => "{0}[k] = extractBits(a, 0u, 8u);",
                     DType::I16 => "{0}[k] = extractBits(a, 0u, 16u);",
-                    DType::Bool | DType::I32 | DType::I64 | DType::F32 | DType::F64 => c.store,
+                    DType::Bool | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => c.store,
                 };
             }
         }
@@ -309,7 +309,7 @@ fn widened(from: DType, x: &str) -> String {
         DType::I8 | DType::I16 | DType::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
         DType::I64 => x.to_string(),
         DType::Bool | DType::U8 => format!("vec2<u32>({x}, 0u)"),
-        DType::F32 | DType::F64 => convert(from, DType::I64, x),
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => convert(from, DType::I64, x),
     }
 }
 
@@ -318,7 +318,7 @@ fn truth(from: DType) -> String {
     match from {
         DType::I64 => "min(x.x | x.y, 1u)".into(),
         // By bits, because comparisons may be folded as if nan did not exist.
-        DType::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
+        DType::F16 | DType::BF16 | DType::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
         DType::F64 => "min(x.x | (x.y & 0x7fffffffu), 1u)".into(),
         DType::I8 | DType::I16 | DType::I32 => "select(0u, 1u, x != 0)".into(),
         DType::Bool | DType::U8 => "min(x, 1u)".into(),
@@ -331,7 +331,7 @@ fn lowest(from: DType) -> String {
         DType::Bool | DType::U8 => low,
         DType::I8 | DType::I16 | DType::I32 => format!("bitcast<i32>({low})"),
         DType::I64 | DType::F64 => format!("vec2<u32>({low}, {high})"),
-        DType::F32 => format!("bitcast<f32>({low})"),
+        DType::F16 | DType::BF16 | DType::F32 => format!("bitcast<f32>({low})"),
     }
 }
 
@@ -344,7 +344,7 @@ fn ahead(s: &mut String, from: DType, max: bool) {
     let body = match from {
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("return a {than} b;"),
         DType::I64 => format!("let p = a; let q = b; return i64_lt({first}, {second});"),
-        DType::F32 => format!(
+        DType::F16 | DType::BF16 | DType::F32 => format!(
             "let p = f32_is_nan(a); let q = f32_is_nan(b); \
              return (p && !q) || (!p && !q && f32_order(a) {than} f32_order(b));"
         ),

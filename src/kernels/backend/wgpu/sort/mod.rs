@@ -25,7 +25,7 @@ pub(super) fn ordered(dtype: DType, descending: bool) -> String {
         DType::I16 => "let k = (v ^ 32768u) & 65535u;",
         DType::I32 => "let k = v ^ 0x80000000u;",
         DType::I64 => "let k = vec2<u32>(v.x, v.y ^ 0x80000000u);",
-        DType::F32 => {
+        DType::F16 | DType::BF16 | DType::F32 => {
             "var k = select(v | 0x80000000u, ~v, (v >> 31u) == 1u);
 if ((v & 0x7fffffffu) == 0u) { k = 0x80000000u; }
 if ((v & 0x7fffffffu) > 0x7f800000u) { k = 0xffffffffu; }"
@@ -84,7 +84,7 @@ pub fn sort(op: &'static str, values: BufferView<'_>, positions: BufferView<'_>,
     let bits = match dtype {
         DType::Bool | DType::U8 | DType::I8 => 8,
         DType::I16 => 16,
-        DType::I32 | DType::I64 | DType::F32 | DType::F64 => 32,
+        DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => 32,
     };
     let mut digits: Vec<Digits<'_>> = (0..width).map(|word| Digits::Key { keys: &keys, words: width, word, bits }).collect();
     if rows.count > 1 {

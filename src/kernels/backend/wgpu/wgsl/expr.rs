@@ -43,7 +43,7 @@ fn prefix(dtype: DType) -> &'static str {
         DType::U8 => "u8",
         DType::I8 | DType::I16 | DType::I32 => "i32",
         DType::I64 => "i64",
-        DType::F32 => "f32",
+        DType::F16 | DType::BF16 | DType::F32 => "f32",
         DType::F64 => "f64",
     }
 }
@@ -113,7 +113,9 @@ impl ShaderExpr {
 
     fn compare(&self, op: &str, f: &str, o: &ShaderExpr) -> ShaderBool {
         let text = match self.dtype {
-            DType::F32 | DType::F64 | DType::I64 => format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::I64 => {
+                format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id)
+            }
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("v{} {op} v{}", self.id, o.id),
         };
         self.truth(text, &[self.id, o.id])
@@ -145,7 +147,7 @@ impl Add for ShaderExpr {
             DType::Bool => self.infix("|", &o),
             DType::U8 => self.infix_u8("+", &o),
             DType::I64 => self.call2("i64_add", &o),
-            DType::F32 | DType::F64 => self.fusible("+", &o),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.fusible("+", &o),
             DType::I8 | DType::I16 | DType::I32 => self.infix_i32("+", &o),
         }
     }
@@ -159,11 +161,11 @@ impl Sub for ShaderExpr {
             DType::U8 => self.infix_u8("-", &o),
             DType::I64 => self.call2("i64_sub", &o),
             // Drivers replace `x - x` by 0, which is wrong for nan and infinity.
-            DType::F32 | DType::F64 if self.id == o.id => {
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 if self.id == o.id => {
                 let kept = o.typed("keep");
                 self.fusible("-", &kept)
             }
-            DType::F32 | DType::F64 => self.fusible("-", &o),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.fusible("-", &o),
             DType::I8 | DType::I16 | DType::I32 => self.infix_i32("-", &o),
         }
     }
@@ -176,7 +178,7 @@ impl Mul for ShaderExpr {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.infix_u8("*", &o),
             DType::I64 => self.call2("i64_mul", &o),
-            DType::F32 | DType::F64 => self.fusible("*", &o),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.fusible("*", &o),
             DType::I8 | DType::I16 | DType::I32 => self.infix_i32("*", &o),
         }
     }
@@ -189,7 +191,7 @@ impl Neg for ShaderExpr {
             DType::Bool => self,
             DType::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
             DType::I8 | DType::I16 | DType::I32 => self.made(types::narrowed(self.dtype, &format!("0 - v{}", self.id)), &[self.id]),
-            DType::I64 | DType::F32 | DType::F64 => self.typed("neg"),
+            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed("neg"),
         }
     }
 }
@@ -222,7 +224,7 @@ impl Field for ShaderExpr {
             DType::I16 => format!("bitcast<i32>({}u)", whole as i16 as u32),
             DType::I32 => format!("bitcast<i32>({}u)", whole as u32),
             DType::I64 => format!("vec2<u32>({}u, {}u)", whole as u32, (whole >> 32) as u32),
-            DType::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
+            DType::F16 | DType::BF16 | DType::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
             DType::F64 => format!("f64_lit({}u, {}u)", v.to_bits() as u32, (v.to_bits() >> 32) as u32),
         };
         self.made(text, &[])
@@ -232,7 +234,9 @@ impl Field for ShaderExpr {
     }
     fn truthy(&self) -> ShaderBool {
         match self.dtype {
-            DType::F32 | DType::F64 | DType::I64 => self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id]),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::I64 => {
+                self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id])
+            }
             DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.ne(&self.lit(0.0)),
         }
     }
@@ -249,7 +253,7 @@ impl Field for ShaderExpr {
         match self.dtype {
             DType::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
             DType::I8 | DType::I16 => self.wrapped2("pow", &e),
-            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("pow", &e),
+            DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("pow", &e),
         }
     }
 }
@@ -259,7 +263,7 @@ impl Num for ShaderExpr {
         match self.dtype {
             DType::Bool | DType::U8 => self,
             DType::I8 | DType::I16 => self.made(types::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed("abs"),
+            DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed("abs"),
         }
     }
     fn lt(&self, o: &Self) -> ShaderBool {
@@ -272,14 +276,14 @@ impl Num for ShaderExpr {
         match self.dtype {
             DType::Bool => self.infix("|", &o),
             DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.call2("max", &o),
-            DType::I64 | DType::F32 | DType::F64 => self.typed2("max", &o),
+            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("max", &o),
         }
     }
     fn min(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.infix("&", &o),
             DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.call2("min", &o),
-            DType::I64 | DType::F32 | DType::F64 => self.typed2("min", &o),
+            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("min", &o),
         }
     }
     fn sign(self) -> Self {
@@ -287,7 +291,7 @@ impl Num for ShaderExpr {
             DType::Bool => self,
             DType::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
             DType::I8 | DType::I16 | DType::I32 => self.call("sign"),
-            DType::I64 | DType::F32 | DType::F64 => self.typed("sign"),
+            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed("sign"),
         }
     }
     fn div_floor(self, o: Self) -> Self {
@@ -295,7 +299,7 @@ impl Num for ShaderExpr {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
             DType::I8 | DType::I16 => self.wrapped2("div_floor", &o),
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("div_floor", &o),
+            DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("div_floor", &o),
         }
     }
     fn div_trunc(self, o: Self) -> Self {
@@ -303,20 +307,24 @@ impl Num for ShaderExpr {
             DType::Bool => self.infix("&", &o),
             DType::U8 => self.call2("u8_div", &o),
             DType::I8 | DType::I16 => self.wrapped2("div_trunc", &o),
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("div_trunc", &o),
+            DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("div_trunc", &o),
         }
     }
     fn fmod(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.lit(0.0),
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("fmod", &o),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                self.typed2("fmod", &o)
+            }
         }
     }
     fn remainder(self, o: Self) -> Self {
         match self.dtype {
             DType::Bool => self.lit(0.0),
             DType::U8 => self.call2("u8_fmod", &o),
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("remainder", &o),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                self.typed2("remainder", &o)
+            }
         }
     }
     fn floor(self) -> Self {
@@ -347,20 +355,24 @@ impl Int for ShaderExpr {
         match self.dtype {
             DType::Bool => self.made(format!("v{} ^ 1u", self.id), &[self.id]),
             DType::U8 => self.made(format!("v{} ^ 255u", self.id), &[self.id]),
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.made(format!("~v{}", self.id), &[self.id]),
+            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                self.made(format!("~v{}", self.id), &[self.id])
+            }
         }
     }
     fn shl(self, n: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
             DType::I8 | DType::I16 => self.wrapped2("shl", &n),
-            DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shl", &n),
+            DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("shl", &n),
         }
     }
     fn shr(self, n: Self) -> Self {
         match self.dtype {
             DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self.typed2("shr", &n),
+            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                self.typed2("shr", &n)
+            }
         }
     }
 }
@@ -440,6 +452,14 @@ impl Sheet {
         }
     }
 
+    /// The result of a row as its dtype holds it: floats of 16 bits are computed in `f32`, and rounded once.
+    pub fn rounded(&self, v: ShaderExpr) -> ShaderExpr {
+        if !v.dtype.is_half() {
+            return v;
+        }
+        ShaderExpr::new(&self.0, v.dtype, types::narrowed(v.dtype, &format!("v{}", v.id)), &[v.id])
+    }
+
     /// The value after it was stored as `to`.
     pub fn cast(&self, v: &ShaderExpr, to: DType) -> ShaderExpr {
         if v.dtype == to {
@@ -485,7 +505,7 @@ pub fn formula(func: Func, dtype: DType, ins: &[String], params: &[String]) -> F
     let sheet = Sheet::default();
     let x: Vec<ShaderExpr> = ins.iter().enumerate().map(|(k, x)| sheet.leaf(func.in_dtype(k, dtype), x)).collect();
     let p: Vec<ShaderExpr> = params.iter().map(|p| sheet.leaf(dtype, p)).collect();
-    let v = sheet.apply(func, &x, &p);
+    let v = sheet.rounded(sheet.apply(func, &x, &p));
     sheet.formula(&[v])
 }
 

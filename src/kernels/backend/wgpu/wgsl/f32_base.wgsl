@@ -6,6 +6,24 @@ fn f32_keep(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) ^ unknown);
 }
 
+// The nearest float16, of two equally near ones the even one.
+fn f16_round(x: f32) -> f32 {
+    let a = bitcast<u32>(x) & 0x7fffffffu;
+    if a > 0x7f800000u { return x; }
+    var r = (a + 0xfffu + ((a >> 13u) & 1u)) & 0xffffe000u;
+    if r >= 0x47800000u { r = 0x7f800000u; }
+    // Subnormals are multiples of 2^-24, to which adding 1/2 rounds.
+    if a < 0x38800000u { r = bitcast<u32>(f32_keep(f32_keep(bitcast<f32>(a)) + 0.5) - 0.5); }
+    return bitcast<f32>(r | (bitcast<u32>(x) & 0x80000000u));
+}
+
+// The nearest bfloat16.
+fn bf16_round(x: f32) -> f32 {
+    let b = bitcast<u32>(x);
+    if (b & 0x7fffffffu) > 0x7f800000u { return x; }
+    return bitcast<f32>((b + 0x7fffu + ((b >> 16u) & 1u)) & 0xffff0000u);
+}
+
 // The number of these bits, not known when the shader is compiled: nan and infinities are allowed.
 fn f32_lit(bits: u32) -> f32 {
     return bitcast<f32>(bits ^ unknown);
