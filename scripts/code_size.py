@@ -26,6 +26,7 @@ KERNELS = {
     "argmax": ("arg_reduce",),
     "sorting": ("sort", "mode"),
     "softmax": ("softmax",),
+    "norms": ("norm",),
     "pointwise": ("pointwise", "math", "num", "strided"),
     "casts": ("cast", "copy"),
     "index": ("index", "nonzero", "nll"),

@@ -33,12 +33,14 @@ PARAMETERS = {
         "set_warn_always.b _set_tangents_enabled.on "
         "_set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
+        "training use_input_stats cudnn_enable cudnn_enabled "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),
     **each(
         "_int",
         "dim dim0 dim1 dim2 axis0 axis1 storage_offset offset diagonal start_dim end_dim chunks start length "
         "ignore_index n m k row col minlength decimals dimension step steps num_samples output_size num bytes "
+        "num_groups "
         "select.index unfold.size prod.axis cat.axis concat.axis concatenate.axis random_.from_ random_.to seed "
         "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
@@ -46,7 +48,7 @@ PARAMETERS = {
     ),
     **each(
         "_float",
-        "rtol atol label_smoothing p lambd base from_ to huber_loss.delta smooth_l1_loss.beta",
+        "rtol atol label_smoothing momentum p lambd base from_ to huber_loss.delta smooth_l1_loss.beta",
     ),
     **each(
         "_Number",
@@ -58,7 +60,7 @@ PARAMETERS = {
         "masked_fill_.value linspace.start logspace.start lerp.weight result_type.tensor normal.mean "
         "normal.std add.input sub.input subtract.input rsub.input div.input divide.input true_divide.input pow.input",
     ),
-    **each("_Sizes", "size stride sizes shape split_sizes"),
+    **each("_Sizes", "size stride sizes shape split_sizes normalized_shape"),
     **each("_str", "reduction rounding_mode approximate reduce interpolation indexing __format__.spec"),
     **each(
         "_Dims",
@@ -73,6 +75,10 @@ PARAMETERS = {
     **each("Sequence[Tensor]", "tensors"),
     **each("Callable[..., Any]", "hook fn pack_hook unpack_hook _queue_callback.callback pack unpack"),
     **each("_int | Sequence[_int] | Tensor", "indices_or_sections"),
+    **each(
+        "Tensor | None",
+        "running_mean running_var batch_norm.weight batch_norm.bias instance_norm.weight instance_norm.bias",
+    ),
     **each("_int | _Sizes", "*size *shape *dims *repeats *shapes"),
     **each("Tensor | Sequence[Tensor]", "*tensors"),
     # Whatever can be made an array: numbers, nested sequences, arrays, tensors.

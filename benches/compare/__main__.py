@@ -53,13 +53,25 @@ def main() -> int:
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
+    from rows_norms import ROWS as NORMS
     from rows_small import ROWS as SMALL
     from rows_transforms import CHECKS as TRANSFORMED
     from rows_transforms import ROWS as TRANSFORMS
     from rows_wgpu import CHECKS as WGPU
     from rows_wgpu_large import CHECKS as WGPU_LARGE
 
-    rows: list[Row | Check] = [*SMALL, *LARGE, *FUSION, *TRANSFORMS, *TRANSFORMED, *MEMORY, *CHECKS, *WGPU, *WGPU_LARGE]
+    rows: list[Row | Check] = [
+        *SMALL,
+        *LARGE,
+        *NORMS,
+        *FUSION,
+        *TRANSFORMS,
+        *TRANSFORMED,
+        *MEMORY,
+        *CHECKS,
+        *WGPU,
+        *WGPU_LARGE,
+    ]
     patterns = args.names or ["*"]
     for pattern in patterns:
         if not any(fnmatch.fnmatch(row.name, pattern) for row in rows):

@@ -2237,6 +2237,35 @@ def baddbmm(
     of the product.
     """
 
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: _bool,
+    momentum: _float,
+    eps: _Number,
+    cudnn_enabled: _bool,
+) -> Tensor:
+    """Subtract the mean and divide by the deviation of each channel (Ioffe and Szegedy 2015).
+
+    Args:
+        input: A float tensor of shape (N, C, *).
+        weight: A factor for each channel, or None.
+        bias: A summand for each channel, or None.
+        running_mean: The running means, or None. They are written in training.
+        running_var: The running variances, or None. They are written in training.
+        training: Whether the statistics are those of `input`; else the running ones are used.
+        momentum: How much the statistics of `input` count for the running ones.
+        eps: Added to the variance.
+        cudnn_enabled: Ignored.
+
+    Raises:
+        RuntimeError: A tensor does not have an element for each channel, or there are no running statistics
+        outside of training.
+    """
+
 def bernoulli(
     input: Tensor, p: _float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
@@ -2681,6 +2710,28 @@ def greater(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Ten
 def greater_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is greater or equal."""
 
+def group_norm(
+    input: Tensor,
+    num_groups: _int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: _Number = 1e-05,
+    cudnn_enabled: _bool = True,
+) -> Tensor:
+    """Subtract the mean and divide by the deviation over each group of channels (Wu and He 2018).
+
+    Args:
+        input: A float tensor of shape (N, C, *).
+        num_groups: How many groups the channels form.
+        weight: A factor for each channel.
+        bias: A summand for each channel.
+        eps: Added to the variance.
+        cudnn_enabled: Ignored.
+
+    Raises:
+        RuntimeError: The channels cannot be divided into so many groups, or the shapes do not match.
+    """
+
 def gt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is greater."""
 
@@ -2739,6 +2790,35 @@ def initial_seed() -> _int:
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sums of products over the last dimension of both tensors."""
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: _bool,
+    momentum: _float,
+    eps: _Number,
+    cudnn_enabled: _bool,
+) -> Tensor:
+    """Subtract the mean and divide by the deviation of each channel of each element of the batch (Ulyanov et al.
+    2016).
+
+    Args:
+        input: A float tensor of shape (N, C, *).
+        weight: A factor for each channel, or None.
+        bias: A summand for each channel, or None.
+        running_mean: The running means, or None.
+        running_var: The running variances, or None.
+        use_input_stats: Whether the statistics are those of `input`; else the running ones are used.
+        momentum: How much the statistics of `input` count for the running ones.
+        eps: Added to the variance.
+        cudnn_enabled: Ignored.
+
+    Raises:
+        RuntimeError: A tensor does not have an element for each channel, or there are no statistics to use.
+    """
 
 int: dtype
 int16: dtype
@@ -2806,6 +2886,28 @@ def kthvalue(
 
 def l1_loss(input: Tensor, target: Tensor, reduction: _str = "mean") -> Tensor:
     """The absolute differences of input and target."""
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: _Sizes,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: _Number = 1e-05,
+    cudnn_enable: _bool = True,
+) -> Tensor:
+    """Subtract the mean and divide by the deviation over the last dimensions (Ba et al. 2016).
+
+    Args:
+        input: A float tensor whose last sizes are `normalized_shape`.
+        normalized_shape: The sizes of the last dimensions.
+        weight: Factors of this shape.
+        bias: Summands of this shape.
+        eps: Added to the variance.
+        cudnn_enable: Ignored.
+
+    Raises:
+        RuntimeError: The shapes do not match.
+    """
 
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The input times 2 to the power of `other`."""
@@ -3406,6 +3508,21 @@ def resolve_neg(input: Tensor) -> Tensor:
 def result_type(tensor: _Operand, other: _Operand) -> _DType:
     """The dtype of the result of a pointwise operation on two tensors or numbers."""
 
+def rms_norm(
+    input: Tensor, normalized_shape: _Sizes, weight: Tensor | None = None, eps: _Number | None = None
+) -> Tensor:
+    """Divide by the root of the mean of squares over the last dimensions (Zhang and Sennrich 2019).
+
+    Args:
+        input: A float tensor whose last sizes are `normalized_shape`.
+        normalized_shape: The sizes of the last dimensions.
+        weight: Factors of this shape.
+        eps: Added to the mean of squares; None takes the dtype's epsilon.
+
+    Raises:
+        RuntimeError: The shapes do not match.
+    """
+
 def roll(input: Tensor, shifts: _Dims, dims: _Dims = ()) -> Tensor:
     """The elements shifted along `dims` by `shifts`; elements beyond one end reappear at the other."""
 
@@ -3998,6 +4115,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "baddbmm",
+    "batch_norm",
     "bernoulli",
     "bfloat16",
     "binary_cross_entropy",
@@ -4102,6 +4220,7 @@ __all__ = [
     "get_rng_state",
     "greater",
     "greater_equal",
+    "group_norm",
     "gt",
     "half",
     "hardshrink",
@@ -4120,6 +4239,7 @@ __all__ = [
     "index_select",
     "initial_seed",
     "inner",
+    "instance_norm",
     "int",
     "int8",
     "int16",
@@ -4144,6 +4264,7 @@ __all__ = [
     "kron",
     "kthvalue",
     "l1_loss",
+    "layer_norm",
     "ldexp",
     "le",
     "leaky_relu",
@@ -4243,6 +4364,7 @@ __all__ = [
     "resolve_conj",
     "resolve_neg",
     "result_type",
+    "rms_norm",
     "roll",
     "rot90",
     "round",

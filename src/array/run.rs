@@ -99,7 +99,7 @@ pub(super) fn run(request: Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> 
     match &made[..] {
         [one] => run_into(&request, ins, &[one])?,
         [one, two] => run_into(&request, ins, &[one, two])?,
-        _ => return Err(Error::internal(request.name(), "another number of outputs than one or two")),
+        more => run_into(&request, ins, &more.iter().collect::<SmallVec<[&Array; 4]>>())?,
     }
     Ok(made)
 }

@@ -22,6 +22,7 @@ pub mod loss;
 pub mod mask;
 pub mod matmul;
 pub mod norm;
+pub mod normalize;
 pub mod order;
 pub mod parts;
 pub mod pointwise;
@@ -33,6 +34,7 @@ pub(crate) mod room;
 pub mod scan;
 pub mod shape;
 pub mod softmax;
+mod standardize;
 
 pub mod unique;
 

@@ -8,6 +8,7 @@ import op_activations
 import op_functions
 import op_index
 import op_linalg
+import op_norms
 import op_order
 import op_pointwise
 import op_reduce
@@ -19,6 +20,7 @@ OPS: list[Op] = [
     *op_activations.OPS,
     *op_reduce.OPS,
     *op_linalg.OPS,
+    *op_norms.OPS,
     *op_index.OPS,
     *op_views.OPS,
     *op_order.OPS,

@@ -93,6 +93,30 @@ def test_softmax_and_running_sums(shape: tuple[int, ...]) -> None:
     same(lambda: (x.reshape(-1).cumsum(0), x.reshape(-1).double().cumsum(0), (1 + x * 1e-3).reshape(-1).cumprod(0)))
 
 
+@pytest.mark.parametrize(
+    "shape", [(2000, 300), (60_000, 9), (3, 200_000), (20, 6, 50, 70), (2, 2, 300, 400), (9, 40, 5)], ids=str
+)
+def test_normalisation(shape: tuple[int, ...]) -> None:
+    F = rgrad.nn.functional
+    x, g = numbers(*shape).requires_grad_(), numbers(*shape)
+    c = shape[1]
+    w, b = numbers(c).requires_grad_(), numbers(c).requires_grad_()
+    last = numbers(shape[-1]).requires_grad_()
+
+    def all_of() -> tuple[rgrad.Tensor, ...]:
+        made: tuple[rgrad.Tensor, ...] = ()
+        for y, leaves in [
+            (F.batch_norm(x, None, None, w, b, training=True), (x, w, b)),
+            (F.group_norm(x, 2 if c % 2 == 0 else 1, w, b), (x, w, b)),
+            (F.layer_norm(x, shape[-1:], last), (x, last)),
+            (F.rms_norm(x, shape[-1:], last), (x, last)),
+        ]:
+            made += (y.detach(), *rgrad.autograd.grad(y, leaves, g))
+        return made
+
+    same(all_of)
+
+
 FACTORS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((300, 700), (700, 500)),
     ((1, 5000), (5000, 800)),

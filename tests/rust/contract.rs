@@ -2,7 +2,7 @@
 
 use super::common::{Along as _, values};
 use super::reference;
-use rgrad::array::requests::{Classes, NllReduction, ScanKind, SoftmaxPass, Sort};
+use rgrad::array::requests::{Classes, NllReduction, Norm, NormPass, NormShape, ScanKind, SoftmaxPass, Sort};
 use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
 use rgrad::pointwise::{Func, RowId};
@@ -128,6 +128,60 @@ fn reductions_scans_and_sorting() {
                 }
             }
             both("nonzero", &[&x], |i| Ok(i[0].nonzero()?.into_vec()));
+        }
+    }
+}
+
+#[test]
+fn normalisation() {
+    // All ways in which the CPU walks them: rows, chunks, columns, and each of them divided among tasks.
+    let shapes = [
+        (3, 1, 5, 1, false),
+        (2, 2, 2, 3, false),
+        (2, 2, 2, 20, false),
+        (70, 1, 1000, 1, false),
+        (1, 1, 3, 50_000, false),
+        (40, 2, 20, 30, false),
+        (4, 3, 1, 1, true),
+        (3, 2, 1, 5, true),
+        (3, 2, 1, 20, true),
+        (900, 300, 1, 1, true),
+        (3, 2, 1, 50_000, true),
+        (1, 1, 1, 1, true),
+    ];
+    for dtype in [DType::F32, DType::F64] {
+        for (outer, groups, channels, inner, across) in shapes {
+            let shape = NormShape { outer, groups, channels, inner, across };
+            let whole = [outer, groups, channels, inner];
+            let (stats, params) = ([shape.stats()], [shape.params()]);
+            let x = array(&whole, dtype, 1);
+            let (w, b, mean) = (array(&params, dtype, 2), array(&params, dtype, 3), array(&stats, dtype, 4));
+            let var = array(&stats, dtype, 5).to_vec::<f64>().unwrap().iter().map(|v| v.abs() + 0.5).collect::<Vec<f64>>();
+            let var = Array::from_slice(&var, &stats).unwrap().cast(dtype).unwrap();
+            let run = |pass: NormPass, ins: &[&Array]| {
+                let n = Norm { op: "norm", pass, shape, eps: Scalar::Float(0.1) };
+                let outs: &[&[usize]] = match pass {
+                    NormPass::Forward { .. } if across => &[&whole, &stats, &stats, &stats],
+                    NormPass::Forward { .. } => &[&whole, &stats, &stats],
+                    NormPass::Backward { params: true, .. } => &[&whole, &params, &params],
+                    _ => &[&whole],
+                };
+                let outs: Vec<(&[usize], DType)> = outs.iter().map(|o| (*o, dtype)).collect();
+                Ok(Array::request(Request::Norm(n), ins, &outs)?.into_vec())
+            };
+            for (weight, bias) in [(false, false), (true, false), (false, true), (true, true)] {
+                let affine: Vec<&Array> = [weight.then_some(&w), bias.then_some(&b)].into_iter().flatten().collect();
+                let with = |first: &[&Array]| [first, &affine].concat().iter().map(|a| (*a).clone()).collect::<Vec<Array>>();
+                let given = with(&[&x]);
+                both("norm", &given.iter().collect::<Vec<_>>(), |i| run(NormPass::Forward { weight, bias }, i));
+                let given = with(&[&x, &mean, &var]);
+                both("norm", &given.iter().collect::<Vec<_>>(), |i| run(NormPass::Apply { weight, bias }, i));
+            }
+            for (weight, fixed, params) in [(false, false, false), (true, false, true), (true, true, true), (false, true, false)] {
+                let g = array(&whole, dtype, 6);
+                let ins: Vec<&Array> = [&g, &x, &mean, &var].into_iter().chain(weight.then_some(&w)).collect();
+                both("norm backward", &ins, |i| run(NormPass::Backward { weight, fixed, params }, i));
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod levels;
 mod passes;
 mod reference;
 mod reference_elements;
+mod reference_norm;
 mod rooms;
 mod rows;
 mod soundness;

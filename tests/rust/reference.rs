@@ -398,6 +398,15 @@ impl Backend for Reference {
                 }
                 indices(out.v.shape).zip(made).for_each(|(i, v)| out.put(&i, F(v)));
             }
+            Request::Norm(n) => {
+                let operands = (0..ins.len())
+                    .map(|k| Ok(view(ins, k)?.all().into_iter().map(|v| v.f()).collect()))
+                    .collect::<Result<Vec<Vec<f64>>>>()?;
+                for (to, made) in outs.iter().flatten().zip(super::reference_norm::outputs(n, &operands)) {
+                    let to = X { v: *to };
+                    indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
+                }
+            }
             Request::Gemm => {
                 let (a, b) = (view(ins, 0)?, view(ins, 1)?);
                 let r = out.rank();

@@ -10,6 +10,7 @@ mod indexing;
 mod join;
 mod loss;
 mod matmul;
+mod normalize;
 mod order;
 pub(crate) mod pointwise;
 mod random;
@@ -30,5 +31,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     order::register(m)?;
     blocks::register(m)?;
     matmul::register(m)?;
+    normalize::register(m)?;
     loss::register(m)
 }

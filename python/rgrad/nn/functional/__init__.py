@@ -58,6 +58,13 @@ from ._margin_loss import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
+from ._normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
 from ._other import (
     normalize,
     one_hot,
@@ -81,6 +88,7 @@ from ._rectifiers import (
 __all__ = [
     "affine_grid",
     "alpha_dropout",
+    "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
@@ -103,6 +111,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "group_norm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
@@ -111,8 +120,10 @@ __all__ = [
     "hardtanh_",
     "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
     "kl_div",
     "l1_loss",
+    "layer_norm",
     "leaky_relu",
     "leaky_relu_",
     "linear",
@@ -138,6 +149,7 @@ __all__ = [
     "relu",
     "relu6",
     "relu_",
+    "rms_norm",
     "rrelu",
     "rrelu_",
     "selu",

@@ -1,8 +1,193 @@
-"""Normalisation without running statistics."""
+"""Normalisation of the last dimensions, or of groups of channels."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from ... import _core
 from ..._core import Tensor
 from .. import functional as F
+from .. import init
+from ..parameter import Parameter
 from .module import Module
+
+
+class LayerNorm(Module):
+    """Subtracts the mean and divides by the deviation over the last dimensions (Ba et al. 2016).
+
+    The parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros, have the shape
+    ``normalized_shape``.
+
+    Args:
+        normalized_shape: The sizes of the last dimensions; a number for one dimension.
+        eps: Added to the variance.
+        elementwise_affine: Whether there are parameters.
+        bias: Whether there is a ``bias`` among them.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input and output: ``(*, *normalized_shape)``.
+
+    Example:
+        >>> layer = nn.LayerNorm(2)
+        >>> layer(rgrad.tensor([[1.0, 3.0]])).detach()
+        tensor([[-1.0000,  1.0000]])
+    """
+
+    normalized_shape: tuple[int, ...]
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-05,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, there in [("weight", elementwise_affine), ("bias", elementwise_affine and bias)]:
+            made = _core.empty(self.normalized_shape, device=device, dtype=dtype) if there else None
+            self.register_parameter(name, None if made is None else Parameter(made))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise ``input``."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        has_bias = self.bias is not None
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={has_bias}"
+
+
+class RMSNorm(Module):
+    """Divides by the root of the mean of squares over the last dimensions (Zhang and Sennrich 2019).
+
+    The parameter ``weight`` has the shape ``normalized_shape`` and starts as ones.
+
+    Args:
+        normalized_shape: The sizes of the last dimensions; a number for one dimension.
+        eps: Added to the mean of squares; None takes the epsilon of the input's dtype.
+        elementwise_affine: Whether there is a ``weight``.
+        device: The device of the weight.
+        dtype: The dtype of the weight.
+
+    Shape:
+        Input and output: ``(*, *normalized_shape)``.
+
+    Example:
+        >>> layer = nn.RMSNorm(2)
+        >>> layer(rgrad.tensor([[1.0, 7.0]])).detach()
+        tensor([[0.2000, 1.4000]])
+    """
+
+    normalized_shape: tuple[int, ...]
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        if elementwise_affine:
+            self.weight = Parameter(_core.empty(self.normalized_shape, device=device, dtype=dtype))
+        else:
+            self.register_parameter("weight", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise ``x``."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Subtracts the mean and divides by the deviation over each group of channels (Wu and He 2018).
+
+    The parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros, have an element for each
+    channel.
+
+    Args:
+        num_groups: How many groups the channels form.
+        num_channels: The number of channels.
+        eps: Added to the variance.
+        affine: Whether there are parameters.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+        bias: Whether there is a ``bias`` among them.
+
+    Raises:
+        ValueError: The channels cannot be divided into so many groups.
+
+    Shape:
+        Input and output: ``(N, num_channels, *)``.
+
+    Example:
+        >>> layer = nn.GroupNorm(2, 4)
+        >>> layer(rgrad.tensor([[1.0, 3.0, 0.0, 8.0]])).detach()
+        tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-05,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups != 0:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, there in [("weight", affine), ("bias", affine and bias)]:
+            made = _core.empty(num_channels, device=device, dtype=dtype) if there else None
+            self.register_parameter(name, None if made is None else Parameter(made))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise ``input``."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        has_bias = self.bias is not None
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={has_bias}"
 
 
 class LocalResponseNorm(Module):

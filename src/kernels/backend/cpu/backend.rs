@@ -110,6 +110,7 @@ impl Backend for Cpu {
                 Request::Scan(s) => answer::scan(s, ins, out)?,
                 Request::Softmax(s) => answer::softmax(s, ins, out)?,
                 Request::Nll(n) => answer::nll_loss(n, ins, out)?,
+                Request::Norm(n) => answer::norm(n, ins, outs)?,
                 Request::Gemm => answer::gemm(ins, out)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,

@@ -16,6 +16,7 @@ pub mod matmul;
 pub mod memory;
 pub mod nll;
 pub mod nonzero;
+pub mod norm;
 pub mod num;
 pub mod mode;
 mod operands;

@@ -5,6 +5,7 @@
 mod copy;
 mod gather;
 mod nll;
+mod norm;
 mod pointwise;
 mod random;
 mod reduce;
@@ -17,6 +18,7 @@ mod sort;
 pub use copy::Triangle;
 pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};
 pub use nll::{Classes, Nll, NllReduction};
+pub use norm::{Norm, NormPass, NormShape};
 pub use pointwise::Pointwise;
 pub use random::{Distribution, Random, below};
 pub use reduce::{ArgReduce, Reduce, Reducer};
@@ -59,6 +61,7 @@ pub enum Request {
     Mode(Mode),
     Softmax(Softmax),
     Nll(Nll),
+    Norm(Norm),
     /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
@@ -123,6 +126,7 @@ impl Request {
             Request::Mode(_) => "mode",
             Request::Softmax(s) => s.name(),
             Request::Nll(_) => "nll_loss",
+            Request::Norm(n) => n.op,
             Request::Gemm => "matmul",
             Request::IndexRead(i) => i.bounds.name(),
             Request::IndexWrite(w) => w.index.bounds.name(),
@@ -138,6 +142,7 @@ impl Request {
     pub fn outputs(&self) -> usize {
         match self {
             Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => 2,
+            Request::Norm(n) => n.outputs(),
             _ => 1,
         }
     }

@@ -1,8 +1,8 @@
 //! One request of each kind, for the table of what each backend supports.
 
 use super::{
-    Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Pointwise, Random,
-    Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
+    Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass,
+    NormShape, Pointwise, Random, Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
 };
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, RowId};
@@ -31,6 +31,10 @@ pub fn families() -> Vec<Request> {
     let random = |distribution: Distribution| Request::Random(Random { op: distribution.name(), distribution, seed: 0, start: 0 });
     let classes = Classes { outer: 1, classes: 2, inner: 1, ignore: -100, reduction: NllReduction::Mean };
     let softmax = |log| Request::Softmax(Softmax { pass: SoftmaxPass { log, backward: false }, dim: 0 });
+    let norm = |op, across| {
+        let shape = NormShape { outer: 1, groups: 1, channels: 1, inner: 1, across };
+        Request::Norm(Norm { op, pass: NormPass::Forward { weight: true, bias: true }, shape, eps: Scalar::Float(1e-5) })
+    };
     let mut all = vec![
         Request::Fill(Scalar::Int(0)),
         Request::Copy,
@@ -45,6 +49,9 @@ pub fn families() -> Vec<Request> {
         softmax(false),
         softmax(true),
         Request::Nll(Nll { classes, adjoint: false, dim: 1, ticket: 0 }),
+        norm("layer_norm", false),
+        norm("group_norm", false),
+        norm("batch_norm", true),
         Request::Gemm,
         Request::IndexRead(IndexPlan::one(0, Bounds::Wrap)),
         Request::IndexWrite(IndexWrite { index: IndexPlan::one(0, Bounds::Exact), how: Write::Add }),

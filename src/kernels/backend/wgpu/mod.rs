@@ -19,6 +19,7 @@ pub mod mode;
 pub mod native;
 pub mod nll;
 pub mod nonzero;
+mod norm;
 pub mod pointwise;
 mod prefix_sum;
 pub mod random;

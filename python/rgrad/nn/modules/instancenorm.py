@@ -1,0 +1,169 @@
+"""Instance norm."""
+
+import warnings
+from typing import Any
+
+from ..._core import Tensor
+from .. import functional as F
+from ._channel_norm import ChannelNorm
+
+
+class _InstanceNorm(ChannelNorm):
+    """Instance norm of inputs with any number of dimensions."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-05,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _get_no_batch_dim(self) -> int:
+        raise NotImplementedError
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise ``input``, and in training take its statistics into account."""
+        self._check_input_dim(input)
+        rank = self._get_no_batch_dim()
+        channels = input.dim() - rank
+        if input.size(channels) != self.num_features:
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={channels} to match num_features ({self.num_features}), but got: "
+                    f"{input.size(channels)}."
+                )
+            warnings.warn(
+                f"input's size at dim={channels} does not match num_features. You can silence this warning by not "
+                "passing in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
+        batch = input.unsqueeze(0) if input.dim() == rank else input
+        result = F.instance_norm(
+            batch,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result.squeeze(0) if input.dim() == rank else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016).
+
+    With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine`` there
+    are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
+
+    Args:
+        num_features: The number of channels ``C``.
+        eps: Added to the variance.
+        momentum: How much new statistics count for the running ones.
+        affine: Whether there are parameters.
+        track_running_stats: Whether there are running statistics.
+        device: The device of parameters and buffers.
+        dtype: The dtype of parameters and statistics.
+        bias: Whether there is a ``bias`` among the parameters.
+
+    Raises:
+        ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has one
+            element in training.
+
+    Shape:
+        Input and output: ``(N, C, L)`` or ``(C, L)``.
+
+    Example:
+        >>> layer = nn.InstanceNorm1d(2)
+        >>> layer(rgrad.tensor([[[1.0, 3.0], [0.0, 8.0]]])).flatten()
+        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
+    """
+
+    def _get_no_batch_dim(self) -> int:
+        return 2
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016).
+
+    With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine`` there
+    are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
+
+    Args:
+        num_features: The number of channels ``C``.
+        eps: Added to the variance.
+        momentum: How much new statistics count for the running ones.
+        affine: Whether there are parameters.
+        track_running_stats: Whether there are running statistics.
+        device: The device of parameters and buffers.
+        dtype: The dtype of parameters and statistics.
+        bias: Whether there is a ``bias`` among the parameters.
+
+    Raises:
+        ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has one
+            element in training.
+
+    Shape:
+        Input and output: ``(N, C, H, W)`` or ``(C, H, W)``.
+
+    Example:
+        >>> layer = nn.InstanceNorm2d(2)
+        >>> layer(rgrad.tensor([[[[1.0, 3.0]], [[0.0, 8.0]]]])).flatten()
+        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
+    """
+
+    def _get_no_batch_dim(self) -> int:
+        return 3
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016).
+
+    With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine`` there
+    are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
+
+    Args:
+        num_features: The number of channels ``C``.
+        eps: Added to the variance.
+        momentum: How much new statistics count for the running ones.
+        affine: Whether there are parameters.
+        track_running_stats: Whether there are running statistics.
+        device: The device of parameters and buffers.
+        dtype: The dtype of parameters and statistics.
+        bias: Whether there is a ``bias`` among the parameters.
+
+    Raises:
+        ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has one
+            element in training.
+
+    Shape:
+        Input and output: ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
+
+    Example:
+        >>> layer = nn.InstanceNorm3d(2)
+        >>> layer(rgrad.tensor([[[[[1.0, 3.0]]], [[[0.0, 8.0]]]]])).flatten()
+        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
+    """
+
+    def _get_no_batch_dim(self) -> int:
+        return 4
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (4, 5):
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
