@@ -84,7 +84,7 @@ pub fn group_norm(x: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
     let Some(count) = usize::try_from(groups).ok().filter(|n| *n > 0) else {
         return Err(Error::runtime(format!("Expected num groups to be greater than 0, got {groups}")));
     };
-    if shape[1] % count != 0 {
+    if !shape[1].is_multiple_of(count) {
         return Err(Error::runtime(format!(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape {} and num_groups={groups}",
             fmt_shape(&shape)
