@@ -118,7 +118,11 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
         None => {
             let zero = create::full_like(input, Scalar::Int(0), None)?;
             let diagonal = shape::diagonal(&zero, 0, -2, -1)?;
-            join::diag_embed(&create::full_like(&diagonal, Scalar::Int(1), None)?, 0, -2, -1)
+            let identity = join::diag_embed(&create::full_like(&diagonal, Scalar::Int(1), None)?, 0, -2, -1)?;
+            // It depends on the input, with a derivative of zero.
+            let out = primitives::clone(input)?;
+            primitives::copy_(&out, &identity)?;
+            Ok(out)
         }
     }
 }

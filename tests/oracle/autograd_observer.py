@@ -23,6 +23,7 @@ class Observer:
     def __init__(self, T: Any) -> None:
         self.T = T
         self.seen: list[Any] = []
+        self.counts = True
         start = np.linspace(-1.0, 1.5, 9).reshape(3, 3)
         self.names: dict[str, Any] = {
             "T": T,
@@ -49,6 +50,8 @@ class Observer:
     def run(self, statement: str) -> list[Any]:
         """Executes it; says what was logged, and which error was raised."""
         self.seen = []
+        # The counters of what comes from inference tensors begin at different numbers.
+        self.counts &= "inference_mode()" not in statement
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -83,7 +86,7 @@ class Observer:
                 facts[name] = getattr(x, name)
             except Exception as error:
                 facts[name] = ["error", type(error), str(error)]
-        if not facts["inference"]:
+        if self.counts:
             with contextlib.suppress(RuntimeError):
                 facts["version"] = x._version
         facts["view"] = x._is_view()
