@@ -7,6 +7,8 @@ pub mod array;
 pub mod autograd;
 pub mod ops;
 #[cfg(feature = "python")]
+// Some of PyTorch's functions have `unsafe` in their names.
+#[allow(clippy::unsafe_removed_from_name)]
 mod python;
 
 pub use array::Array;

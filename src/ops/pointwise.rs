@@ -144,7 +144,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     if row == RowId::Hardtanh && compute == DType::U8 && params.iter().any(|p| p.to_f64() < 0.0) {
         return Err(Error::runtime("cannot do hardtanh on an unsigned type with negative limits"));
     }
-    if !params.is_empty() && !(any_number && compute.is_float()) {
+    if !(params.is_empty() || any_number && compute.is_float()) {
         params.iter().try_for_each(|p| primitives::check_fits(*p, compute))?;
     }
     let wide = compute.is_half() && !Func::forward(row).rounds_numbers();

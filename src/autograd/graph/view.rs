@@ -243,7 +243,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
     let made = Cell::new(0u32);
     let one = |op: &ViewOp| {
         made.set(made.get().wrapping_add(1));
-        if made.get() % MANY == 0 {
+        if made.get().is_multiple_of(MANY) {
             host::interrupted()?;
         }
         view_as(t, op.clone(), None, Creation::Several)
