@@ -308,7 +308,7 @@ impl Storage {
     }
 
     /// Whether the memory is external.
-    pub(super) fn is_external(&self) -> bool {
+    pub fn is_external(&self) -> bool {
         matches!(self.0.memory, StorageMemory::External { .. })
     }
 

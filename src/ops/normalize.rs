@@ -3,7 +3,7 @@
 use super::join::repeat;
 use super::pointwise as pw;
 use super::reduce::mean;
-use super::standardize::{Kind, Normalize, channels_behind};
+use super::standardize::{NormKind, Normalize, channels_behind};
 use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::{Outputs, Tensor, apply, mode, primitives};
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ fn normalized(x: &Tensor, shape: &[i64], params: [(&str, Option<&Tensor>); 2], c
 pub fn layer_norm(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
     let wanted = normalized(x, shape, [("weight", weight), ("bias", bias)], ", ")?;
     check_dtypes(x, &[weight, bias], "LayerNormKernelImpl")?;
-    let op = Normalize { kind: Kind::Layer(wanted), shape: x.shape(), weight: weight.is_some(), bias: bias.is_some(), eps };
+    let op = Normalize { kind: NormKind::Layer(wanted), shape: x.shape(), weight: weight.is_some(), bias: bias.is_some(), eps };
     Ok(first(run(&op, x, &[weight, bias])?))
 }
 
@@ -101,7 +101,7 @@ pub fn group_norm(x: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
         }
     }
     check_dtypes(x, &[weight, bias], "GroupNormKernelImpl")?;
-    let op = Normalize { kind: Kind::Group(count), shape, weight: weight.is_some(), bias: bias.is_some(), eps };
+    let op = Normalize { kind: NormKind::Group(count), shape, weight: weight.is_some(), bias: bias.is_some(), eps };
     Ok(first(run(&op, x, &[weight, bias])?))
 }
 
@@ -168,7 +168,7 @@ pub fn batch_norm(
         }
     }
     check_dtypes(x, &[weight, bias, running.mean, running.var], "batch_norm")?;
-    let op = Normalize { kind: Kind::Batch { training }, shape, weight: weight.is_some(), bias: bias.is_some(), eps };
+    let op = Normalize { kind: NormKind::Batch { training }, shape, weight: weight.is_some(), bias: bias.is_some(), eps };
     if !training {
         return Ok(first(run(&op, x, &[weight, bias, running.mean, running.var])?));
     }

@@ -19,7 +19,7 @@ pub(super) fn channels_behind(rank: usize) -> Dims {
 
 /// What is normalised together.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(super) enum NormKind {
     /// The last dimensions, which have this shape.
     Layer(Dims),
     /// The channels (dimension 1) of each of so many groups, and all later dimensions.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
 /// batch norm in training the (biased) variances. Only the result is differentiable.
 #[derive(Debug, Clone)]
 pub(super) struct Normalize {
-    pub kind: Kind,
+    pub kind: NormKind,
     /// Of x, for the saved attributes.
     pub shape: Dims,
     pub weight: bool,
@@ -80,19 +80,19 @@ struct Operands {
 impl Normalize {
     fn shape(&self, x: &[usize]) -> NormShape {
         match &self.kind {
-            Kind::Layer(normalized) => {
+            NormKind::Layer(normalized) => {
                 let n = normalized.iter().product();
                 NormShape { outer: x[..x.len() - normalized.len()].iter().product(), groups: 1, channels: n, inner: 1, across: false }
             }
-            Kind::Group(groups) => {
+            NormKind::Group(groups) => {
                 NormShape { outer: x[0], groups: *groups, channels: x[1] / groups, inner: x[2..].iter().product(), across: false }
             }
-            Kind::Batch { .. } => NormShape { outer: x[0], groups: x[1], channels: 1, inner: x[2..].iter().product(), across: true },
+            NormKind::Batch { .. } => NormShape { outer: x[0], groups: x[1], channels: 1, inner: x[2..].iter().product(), across: true },
         }
     }
 
     fn is_given(&self) -> bool {
-        matches!(self.kind, Kind::Batch { training: false })
+        matches!(self.kind, NormKind::Batch { training: false })
     }
 
     /// Where the means are among the inputs; the variances follow.
@@ -103,12 +103,12 @@ impl Normalize {
     /// The shape of the means that are computed.
     fn stats_shape(&self, x: &[usize]) -> Dims {
         match &self.kind {
-            Kind::Layer(normalized) => {
+            NormKind::Layer(normalized) => {
                 let lead = x.len() - normalized.len();
                 x.iter().enumerate().map(|(d, n)| if d < lead { *n } else { 1 }).collect()
             }
-            Kind::Group(groups) => Dims::from_slice(&[x[0], *groups]),
-            Kind::Batch { training } => Dims::from_slice(&[if *training { x[1] } else { 0 }]),
+            NormKind::Group(groups) => Dims::from_slice(&[x[0], *groups]),
+            NormKind::Batch { training } => Dims::from_slice(&[if *training { x[1] } else { 0 }]),
         }
     }
 
@@ -120,7 +120,7 @@ impl Normalize {
     fn rows(&self, x: &Array) -> Result<(Array, NormShape, Option<Layout>)> {
         let shape = self.shape(x.shape());
         let rank = x.rank();
-        if matches!(self.kind, Kind::Batch { .. }) && rank > 3 && !x.is_contiguous() {
+        if matches!(self.kind, NormKind::Batch { .. }) && rank > 3 && !x.is_contiguous() {
             let layout = x.layout().permute(&channels_behind(rank));
             if layout.is_contiguous() {
                 let rows = NormShape { outer: shape.outer * shape.inner, inner: 1, ..shape };
@@ -136,7 +136,7 @@ impl Normalize {
         if !back {
             // Group norm keeps channels that come last in memory there.
             let last = channels_behind(rank);
-            if matches!(self.kind, Kind::Group(_)) && rank > 3 && !x.is_contiguous() && x.layout().permute(&last).is_contiguous() {
+            if matches!(self.kind, NormKind::Group(_)) && rank > 3 && !x.is_contiguous() && x.layout().permute(&last).is_contiguous() {
                 let copy = y.with_layout(y.layout().permute(&last))?.contiguous_copy()?;
                 return self.ordered(copy, x, true);
             }
@@ -220,13 +220,13 @@ impl Normalize {
         let own = Dims::from_slice(&whole[1..]);
         let params = self.params();
         let shared = params.iter().flatten().all(|i| !batch.inputs[*i].batched);
-        let is_batch = matches!(self.kind, Kind::Batch { .. });
+        let is_batch = matches!(self.kind, NormKind::Batch { .. });
         // Batch norm sees the elements of the batch as channels of their own, the others as more of what they have anyway.
         let flat = if is_batch {
             let across = transpose(&x, 0, 1)?;
             let shape: Dims = [own[0], b * own[1]].into_iter().chain(own[2..].iter().copied()).collect();
             primitives::reshape(&across, &shape)?
-        } else if let Kind::Layer(_) = self.kind {
+        } else if let NormKind::Layer(_) = self.kind {
             x
         } else {
             let shape: Dims = std::iter::once(b * own[0]).chain(own[1..].iter().copied()).collect();
@@ -272,7 +272,7 @@ impl Normalize {
     /// A weight or bias as it broadcasts to an x of `rank` dimensions.
     fn beside(&self, p: &BatchedInput, rank: usize) -> Result<Tensor> {
         let mut shape = p.shape();
-        if !matches!(self.kind, Kind::Layer(_)) {
+        if !matches!(self.kind, NormKind::Layer(_)) {
             shape.extend(std::iter::repeat_n(1, rank - 2));
         }
         if p.batched {
@@ -286,9 +286,9 @@ impl Normalize {
 impl Vjp for Normalize {
     fn node_name(&self) -> Name {
         match self.kind {
-            Kind::Layer(_) => "NativeLayerNormBackward0",
-            Kind::Group(_) => "NativeGroupNormBackward0",
-            Kind::Batch { .. } => "NativeBatchNormBackward0",
+            NormKind::Layer(_) => "NativeLayerNormBackward0",
+            NormKind::Group(_) => "NativeGroupNormBackward0",
+            NormKind::Batch { .. } => "NativeBatchNormBackward0",
         }
         .into()
     }
@@ -301,15 +301,15 @@ impl Vjp for Normalize {
             ("result2", SavedAttribute::Output(2)),
         ];
         match &self.kind {
-            Kind::Layer(normalized) => all.extend([("bias", bias), ("normalized_shape", SavedAttribute::sizes(normalized))]),
-            Kind::Group(groups) => all.extend([
+            NormKind::Layer(normalized) => all.extend([("bias", bias), ("normalized_shape", SavedAttribute::sizes(normalized))]),
+            NormKind::Group(groups) => all.extend([
                 ("N", SavedAttribute::at(self.shape[0])),
                 ("C", SavedAttribute::at(self.shape[1])),
                 ("HxW", SavedAttribute::at(self.shape[2..].iter().product())),
                 ("group", SavedAttribute::at(*groups)),
                 ("eps", SavedAttribute::Number(Scalar::Float(self.eps))),
             ]),
-            Kind::Batch { training } => {
+            NormKind::Batch { training } => {
                 let at = |i: usize| if *training { SavedAttribute::Nothing } else { SavedAttribute::Input(self.given_at() + i) };
                 all.extend([
                     ("running_mean", at(0)),
@@ -368,7 +368,7 @@ impl Vjp for Normalize {
 impl Normalize {
     fn param_shape(&self) -> Dims {
         match &self.kind {
-            Kind::Layer(normalized) => normalized.clone(),
+            NormKind::Layer(normalized) => normalized.clone(),
             _ => Dims::from_slice(&[self.shape[1]]),
         }
     }
@@ -377,15 +377,15 @@ impl Normalize {
 impl Op for Normalize {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Layer(_) => "layer_norm",
-            Kind::Group(_) => "group_norm",
-            Kind::Batch { .. } => "batch_norm",
+            NormKind::Layer(_) => "layer_norm",
+            NormKind::Group(_) => "group_norm",
+            NormKind::Batch { .. } => "batch_norm",
         }
     }
     fn forward(&self, ins: &[&Array]) -> Result<Arrays> {
         let (x, dtype) = (ins[0], ins[0].dtype());
         let stats = self.stats_shape(x.shape());
-        let training = matches!(self.kind, Kind::Batch { training: true });
+        let training = matches!(self.kind, NormKind::Batch { training: true });
         let empty = |shape: &[usize]| x.empty_beside(shape, dtype);
         if x.numel() == 0 {
             let zeros = || x.full_beside(&stats, Scalar::Int(0), dtype);
@@ -420,7 +420,7 @@ impl Op for Normalize {
         if self.weight {
             saves = saves.input(1);
         }
-        if let (Kind::Layer(_), Some(at)) = (&self.kind, self.params()[1]) {
+        if let (NormKind::Layer(_), Some(at)) = (&self.kind, self.params()[1]) {
             // The bias, too, as PyTorch does.
             saves = saves.input(at);
         }
@@ -460,7 +460,7 @@ impl Op for Normalize {
             let zero = pw::mul(&parts.xhat, 0.0)?;
             add(pw::add(&zero, &parts.param(t)?)?)?;
         }
-        let mut made = Tangents::from_elem(None, if matches!(self.kind, Kind::Batch { training: true }) { 4 } else { 3 });
+        let mut made = Tangents::from_elem(None, if matches!(self.kind, NormKind::Batch { training: true }) { 4 } else { 3 });
         made[0] = sum.map(|t| primitives::reshape(&t, &x.shape())).transpose()?;
         Ok(made)
     }

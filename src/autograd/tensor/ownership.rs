@@ -25,7 +25,7 @@ enum Reachable {
 }
 
 /// A walk through what one tensor or node owns. Iterative, because graphs are deep.
-struct Walk<'a> {
+struct OwnedWalk<'a> {
     start: Option<&'a Tensor>,
     /// The handles of `start` that were found.
     of_start: usize,
@@ -34,9 +34,9 @@ struct Walk<'a> {
     work: Vec<Reachable>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(start: Option<&'a Tensor>) -> Walk<'a> {
-        Walk { start, of_start: 0, found: HashMap::new(), work: Vec::new() }
+impl<'a> OwnedWalk<'a> {
+    fn new(start: Option<&'a Tensor>) -> OwnedWalk<'a> {
+        OwnedWalk { start, of_start: 0, found: HashMap::new(), work: Vec::new() }
     }
 
     /// Whether the handle just found is the last of `count`.
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
 /// Calls `f` with every foreign object that a node keeps alive which has exactly one other handle (the caller's object). `function`: with the
 /// object of its own Function.
 pub fn visit_node(node: Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
-    let mut walk = Walk::new(None);
+    let mut walk = OwnedWalk::new(None);
     walk.parts_of_node(&node, function, f);
     walk.run(f);
 }
@@ -155,21 +155,21 @@ fn is_owned_by_object(t: &Tensor) -> bool {
     if t.holders() == 1 {
         return true;
     }
-    let mut walk = Walk::new(Some(t));
+    let mut walk = OwnedWalk::new(Some(t));
     walk.run(&mut |_| {});
     walk.of_start + 1 == t.holders()
 }
 
 /// Whether what the tensor itself keeps alive are its only holders: garbage, unless the embedding language refers to its object.
 pub fn is_owned_by_itself(t: &Tensor) -> bool {
-    let mut walk = Walk::new(Some(t));
+    let mut walk = OwnedWalk::new(Some(t));
     walk.run(&mut |_| {});
     walk.of_start == t.holders()
 }
 
 /// Calls `f` with every foreign object that a tensor keeps alive for which `is_owned_by_itself` is true.
 pub fn visit_own_cycle(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
-    Walk::new(Some(t)).run(f);
+    OwnedWalk::new(Some(t)).run(f);
 }
 
 /// Whether a tensor may come to hold itself, so that only the garbage collector ends it: its gradient has a history, or it was written in place.
@@ -182,7 +182,7 @@ pub fn may_hold_itself(t: &Tensor) -> bool {
 /// Calls `f` with every foreign object that `t` keeps alive; with none if something else than the caller's object and those objects holds `t`.
 pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
     if is_owned_by_object(t) {
-        Walk::new(Some(t)).run(f);
+        OwnedWalk::new(Some(t)).run(f);
     }
 }
 

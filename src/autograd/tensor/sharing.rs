@@ -1,6 +1,6 @@
 //! Tensors that share memory without sharing history, replacing a tensor's memory, and read-only memory.
 
-use crate::array::{Access, Device, Storage, Version};
+use crate::array::{Access, Storage, Version};
 use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::dispatch::mode;
@@ -253,7 +253,7 @@ impl Tensor {
         } else {
             let whole = array.with_layout(Layout::contiguous(&[held]))?;
             // Held by this tensor and by the two arrays here.
-            if array.storage().handles() > 3 || !array.storage().is_own() && array.device() == Device::CPU {
+            if array.storage().handles() > 3 || array.storage().is_external() {
                 return Err(Error::runtime(
                     "Trying to resize storage that is not resizable: other tensors or arrays share the memory, and it would have to move. clone() \
                      the tensor first",

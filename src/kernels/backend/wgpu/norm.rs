@@ -278,9 +278,9 @@ let v = (x_at(e) - mean_of(i)) * ({t}(1) / {t}_sqrt(rstd_of(i) + {eps})) * weigh
 }
 
 /// The operands of a pass, in the order of `NormReads`: g, x, mean, rstd, weight, bias.
-type Operands<'a> = [Option<BufferView<'a>>; 6];
+type NormOperands<'a> = [Option<BufferView<'a>>; 6];
 
-fn bind<'a>(shape: &NormShape, real: DType, of: &Operands<'a>, bindings: &mut Bindings<'a>) -> (NormReads, ParamValues) {
+fn bind<'a>(shape: &NormShape, real: DType, of: &NormOperands<'a>, bindings: &mut Bindings<'a>) -> (NormReads, ParamValues) {
     let at: SmallVec<[Option<u32>; 6]> = of.iter().map(|v| v.map(|v| bindings.read(v.buffer))).collect();
     let reads =
         NormReads { real, across: shape.across, g: at[0], x: at[1].unwrap_or(0), mean: at[2], rstd: at[3], weight: at[4], bias: at[5] };

@@ -4,6 +4,8 @@
 //!
 //! Sums are taken of distances from a shift near the mean, in one pass: a large mean does not cancel. Where the shift turns out to be far
 //! from the mean beside the deviation, a second pass takes the mean itself.
+//!
+//! Not here: variances alone (`reduce/variance.rs`), and what is composed of operations, as root-mean-square norm is (`ops/normalize.rs`).
 
 mod chunks;
 mod columns;
