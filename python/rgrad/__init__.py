@@ -21,6 +21,13 @@ globals().update({name: getattr(_core, name) for name in _core_names})
 # PyTorch's name of the native module, for code that reaches into it.
 _C = _core
 
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
+
+newaxis: None = None
+
 # From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
 from . import autograd as autograd
 from ._fusion import fusion as fusion
@@ -37,8 +44,12 @@ from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
 
 if TYPE_CHECKING:
     from . import __future__ as __future__
+    from . import backends as backends
+    from . import compiler as compiler
     from . import cuda as cuda
     from . import func as func
+    from . import jit as jit
+    from . import mps as mps
     from . import nn as nn
     from . import optim as optim
     from . import overrides as overrides
@@ -46,7 +57,30 @@ if TYPE_CHECKING:
     from . import serialization as serialization
     from . import testing as testing
     from . import utils as utils
+    from . import version as version
     from . import wgpu as wgpu
+    from ._legacy_types import BFloat16Tensor as BFloat16Tensor
+    from ._legacy_types import BoolTensor as BoolTensor
+    from ._legacy_types import ByteTensor as ByteTensor
+    from ._legacy_types import CharTensor as CharTensor
+    from ._legacy_types import DoubleTensor as DoubleTensor
+    from ._legacy_types import FloatTensor as FloatTensor
+    from ._legacy_types import HalfTensor as HalfTensor
+    from ._legacy_types import IntTensor as IntTensor
+    from ._legacy_types import LongTensor as LongTensor
+    from ._legacy_types import ShortTensor as ShortTensor
+    from ._legacy_types import set_default_tensor_type as set_default_tensor_type
+    from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+    from ._settings import compile as compile
+    from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+    from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
+    from ._settings import (
+        is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    )
+    from ._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+    from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
+    from ._settings import set_flush_denormal as set_flush_denormal
+    from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
     from .func import vmap as vmap
     from .nn.functional import bilinear as bilinear
     from .nn.functional import channel_shuffle as channel_shuffle
@@ -73,12 +107,41 @@ _FUNCTIONS = (
     "selu_",
 )
 
+_LEGACY_TYPES = (
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "set_default_tensor_type",
+)
+_SETTINGS = (
+    "are_deterministic_algorithms_enabled",
+    "compile",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "use_deterministic_algorithms",
+)
+
 __getattr__, __dir__ = _lazily(
     __name__,
     (
         "__future__",
+        "backends",
+        "compiler",
         "cuda",
         "func",
+        "jit",
+        "mps",
         "nn",
         "optim",
         "overrides",
@@ -86,6 +149,7 @@ __getattr__, __dir__ = _lazily(
         "serialization",
         "testing",
         "utils",
+        "version",
         "wgpu",
     ),
     {
@@ -95,6 +159,8 @@ __getattr__, __dir__ = _lazily(
         # Functions that PyTorch has at its top level, too, with these parameters.
         **dict.fromkeys(_FUNCTIONS, "nn.functional"),
         "cdist": "nn.functional._distance",
+        **dict.fromkeys(_LEGACY_TYPES, "_legacy_types"),
+        **dict.fromkeys(_SETTINGS, "_settings"),
     },
 )
 
@@ -104,21 +170,32 @@ __all__ = sorted(  # noqa: PLE0605
     {
         *_core_names,
         *_FUNCTIONS,
+        *_LEGACY_TYPES,
+        *_SETTINGS,
         "autograd",
+        "backends",
         "cdist",
+        "compiler",
         "cuda",
+        "e",
         "enable_grad",
         "finfo",
         "func",
         "fusion",
         "iinfo",
         "inference_mode",
+        "inf",
         "is_tensor",
+        "jit",
         "load",
+        "mps",
+        "nan",
+        "newaxis",
         "nn",
         "no_grad",
         "optim",
         "overrides",
+        "pi",
         "return_types",
         "save",
         "serialization",
@@ -127,6 +204,7 @@ __all__ = sorted(  # noqa: PLE0605
         "testing",
         "typename",
         "utils",
+        "version",
         "vmap",
         "wgpu",
     }

@@ -1,4 +1,43 @@
-"""What portable code asks of ``cuda``: there are no CUDA devices here."""
+"""What portable code asks of ``cuda``. There are no CUDA devices here, so queries say so and switches have no effect.
+
+The memory functions count what the tensors of rgrad hold: on the device that is named, by default on the one on which
+tensors are made by default (:func:`rgrad.set_default_device`). So code that measures its memory measures it here too.
+"""
+
+from collections import OrderedDict
+from typing import Any, Never
+
+from . import _core, wgpu
+from ._core import Tensor
+
+__all__ = [
+    "current_device",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state_all",
+    "init",
+    "ipc_collect",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state_all",
+    "synchronize",
+]
 
 
 def is_available() -> bool:
@@ -6,6 +45,175 @@ def is_available() -> bool:
     return False
 
 
+def is_initialized() -> bool:
+    """Always False."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Always False."""
+    return False
+
+
 def device_count() -> int:
     """Always 0."""
     return 0
+
+
+def _refuse(name: str) -> Never:
+    raise RuntimeError(
+        f"cuda.{name}: there are no CUDA devices: rgrad runs on the CPU and, by WebGPU, on GPUs of any vendor. Ask "
+        'cuda.is_available() first, or use the device "wgpu" (rgrad.wgpu)'
+    )
+
+
+def init() -> None:
+    """Refuse: there is nothing to initialise.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    _refuse("init")
+
+
+def current_device() -> int:
+    """Refuse: there is no current device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    _refuse("current_device")
+
+
+def set_device(device: Any) -> None:
+    """Do nothing for a negative index, and refuse any other device.
+
+    Raises:
+        RuntimeError: The index is not negative.
+    """
+    index = device if isinstance(device, int) else _core.device(device).index
+    if index is None or index >= 0:
+        _refuse("set_device")
+
+
+def get_device_name(device: Any = None) -> str:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    _refuse("get_device_name")
+
+
+def get_device_properties(device: Any = None) -> Any:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    _refuse("get_device_properties")
+
+
+class device:
+    """A context that would change the current device. It has no effect.
+
+    Args:
+        device: A device or an index.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+def manual_seed(seed: int) -> None:
+    """Do nothing; :func:`rgrad.manual_seed` seeds every device."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """Do nothing; :func:`rgrad.manual_seed` seeds every device."""
+
+
+def seed() -> None:
+    """Do nothing; :func:`rgrad.seed` seeds every device."""
+
+
+def seed_all() -> None:
+    """Do nothing; :func:`rgrad.seed` seeds every device."""
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """Give the states of the generators of all CUDA devices: an empty list."""
+    return []
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Do nothing for an empty list.
+
+    Raises:
+        RuntimeError: There are states.
+    """
+    if list(new_states):
+        _refuse("set_rng_state_all")
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until the GPU has done all work that was given to it; without a GPU in use there is nothing to wait for."""
+    wgpu.synchronize()
+
+
+def ipc_collect() -> None:
+    """Do nothing."""
+
+
+def _memory_of(device: Any) -> Any:
+    """The module whose functions count the memory of a device."""
+    chosen = _core.get_default_device() if device is None or isinstance(device, int) else _core.device(device)
+    return wgpu if chosen.type == "wgpu" else _core
+
+
+def memory_allocated(device: Any = None) -> int:
+    """The bytes that tensors hold now on the device (by default on the default device)."""
+    return int(_memory_of(device).memory_allocated())
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors have held at a time since :func:`reset_peak_memory_stats`."""
+    return int(_memory_of(device).max_memory_allocated())
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Let :func:`max_memory_allocated` begin anew with the bytes that are held now."""
+    _memory_of(device).reset_peak_memory_stats()
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """Do what :func:`reset_peak_memory_stats` does, under its old name."""
+    reset_peak_memory_stats(device)
+
+
+def memory_reserved(device: Any = None) -> int:
+    """The bytes that tensors hold now; what is kept for reuse is not counted."""
+    return memory_allocated(device)
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """What :func:`max_memory_allocated` gives; what is kept for reuse is not counted."""
+    return max_memory_allocated(device)
+
+
+def memory_stats(device: Any = None) -> OrderedDict[str, int]:
+    """The bytes held now and at most, under PyTorch's keys."""
+    now, most = memory_allocated(device), max_memory_allocated(device)
+    return OrderedDict([("allocated_bytes.all.current", now), ("allocated_bytes.all.peak", most)])
+
+
+def empty_cache() -> None:
+    """Give memory that is kept for reuse back to the system, on all devices."""
+    _core.empty_cache()
+    wgpu.empty_cache()

@@ -333,14 +333,19 @@ impl PyTensor {
             return Ok(name.into_pyobject(slf.py())?.into_any().unbind());
         };
         if let Ok(text) = d.extract::<String>() {
-            let short = text.rsplit('.').next().unwrap_or_default();
-            let found = DType::ALL.into_iter().find(|d| format!("{}Tensor", d.type_name()) == short);
+            let mut parts = text.rsplit('.');
+            let short = parts.next().unwrap_or_default();
+            // `torch.cuda.FloatTensor` is another type, which there is not.
+            let plain = parts.count() < 2;
+            let found = DType::ALL.into_iter().find(|d| plain && format!("{}Tensor", d.type_name()) == short);
             return match found {
                 Some(d) => to_dtype(slf, d, false),
                 None => Err(PyValueError::new_err(format!("invalid type: '{text}'"))),
             };
         }
-        to_dtype(slf, dtype_of(d, "type()")?, false)
+        // The type objects `FloatTensor` ... name their dtype.
+        let named = if d.is_instance_of::<pyo3::types::PyType>() { d.getattr_opt("dtype")? } else { None };
+        to_dtype(slf, dtype_of(named.as_ref().unwrap_or(d), "type()")?, false)
     }
 
     /// This tensor with the dtype and device of `other`.

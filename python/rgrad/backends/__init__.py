@@ -1,0 +1,14 @@
+"""What portable code asks of, and sets in, PyTorch's backends.
+
+Queries say what there is here. Switches are kept, so that they read as they were written, and change nothing.
+"""
+
+from . import cuda as cuda
+from . import cudnn as cudnn
+from . import mkl as mkl
+from . import mkldnn as mkldnn
+from . import mps as mps
+from . import openmp as openmp
+from . import opt_einsum as opt_einsum
+
+__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
