@@ -27,7 +27,7 @@ PARAMETERS = {
     ),
     **each(
         "_bool",
-        "keepdim keepdims requires_grad equal_nan train retain_graph create_graph non_blocking "
+        "keepdim requires_grad equal_nan train retain_graph create_graph non_blocking "
         "sorted return_inverse return_counts replacement accumulate sparse_grad unbiased pin_memory "
         "implicit strict copy force check_nan require_grad set_anomaly_enabled.enabled _set_grad_enabled.on "
         "set_warn_always.b _set_tangents_enabled.on "
@@ -41,7 +41,7 @@ PARAMETERS = {
         "dim dim0 dim1 dim2 axis0 axis1 storage_offset offset diagonal start_dim end_dim chunks start length "
         "ignore_index n m k row col minlength decimals dimension step steps num_samples output_size num bytes "
         "num_groups "
-        "select.index unfold.size prod.axis cat.axis concat.axis concatenate.axis random_.from_ random_.to seed "
+        "select.index unfold.size random_.from_ random_.to seed "
         "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
         "split_size _set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many",
@@ -64,7 +64,7 @@ PARAMETERS = {
     **each("_str", "reduction rounding_mode approximate reduce interpolation indexing __format__.spec"),
     **each(
         "_Dims",
-        "dims axis squeeze.dim squeeze_.dim roll.shifts destination movedim.source moveaxis.source "
+        "dims squeeze.dim squeeze_.dim roll.shifts destination movedim.source moveaxis.source "
         "sum.dim mean.dim nanmean.dim norm.dim "
         "var_mean.dim std_mean.dim",
     ),

@@ -940,8 +940,6 @@ class Tensor:
         keepdim: _bool = False,
         *,
         dtype: _DType | None = None,
-        axis: _Dims | None = None,
-        keepdims: _bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
         """The mean over `dim`, or of all elements. The tensor, or `dtype`, is floating point."""
@@ -1164,14 +1162,7 @@ class Tensor:
     def prelu(self, weight: Tensor) -> Tensor:
         """The input where it is positive, else the input times a weight: one for all, or one for each channel."""
     def prod(
-        self,
-        dim: _int | None = None,
-        keepdim: _bool = False,
-        *,
-        dtype: _DType | None = None,
-        axis: _int | None = None,
-        keepdims: _bool = False,
-        out: Tensor | None = None,
+        self, dim: _int | None = None, keepdim: _bool = False, *, dtype: _DType | None = None, out: Tensor | None = None
     ) -> Tensor:
         """The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given."""
     def quantile(
@@ -1418,7 +1409,6 @@ class Tensor:
         keepdim: _bool = False,
         *,
         correction: _Number | None = None,
-        axis: _Dims | None = None,
     ) -> Tensor:
         """The standard deviation, which is the square root of `var`."""
     def storage_offset(self) -> _int:
@@ -1446,8 +1436,6 @@ class Tensor:
         keepdim: _bool = False,
         *,
         dtype: _DType | None = None,
-        axis: _Dims | None = None,
-        keepdims: _bool = False,
         out: Tensor | None = None,
     ) -> Tensor:
         """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
@@ -1598,7 +1586,6 @@ class Tensor:
         keepdim: _bool = False,
         *,
         correction: _Number | None = None,
-        axis: _Dims | None = None,
         out: Tensor | None = None,
     ) -> Tensor:
         """The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a
@@ -2342,7 +2329,7 @@ def can_cast(from_: _DType, to: _DType) -> _bool:
     example.
     """
 
-def cat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension `dim`."""
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2384,12 +2371,10 @@ def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tenso
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension 1, with vectors as columns."""
 
-def concat(tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension `dim`."""
 
-def concatenate(
-    tensors: Sequence[Tensor], dim: _int = 0, *, axis: _int | None = None, out: Tensor | None = None
-) -> Tensor:
+def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension `dim`."""
 
 def conj(input: Tensor) -> Tensor:
@@ -3055,8 +3040,6 @@ def mean(
     keepdim: _bool = False,
     *,
     dtype: _DType | None = None,
-    axis: _Dims | None = None,
-    keepdims: _bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
     """The mean over `dim`, or of all elements. The tensor, or `dtype`, is floating point."""
@@ -3320,8 +3303,6 @@ def prod(
     keepdim: _bool = False,
     *,
     dtype: _DType | None = None,
-    axis: _int | None = None,
-    keepdims: _bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
     """The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given."""
@@ -3699,7 +3680,6 @@ def std(
     keepdim: _bool = False,
     *,
     correction: _Number | None = None,
-    axis: _Dims | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation, which is the square root of `var`."""
@@ -3726,8 +3706,6 @@ def sum(
     keepdim: _bool = False,
     *,
     dtype: _DType | None = None,
-    axis: _Dims | None = None,
-    keepdims: _bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
     """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
@@ -3914,7 +3892,6 @@ def var(
     keepdim: _bool = False,
     *,
     correction: _Number | None = None,
-    axis: _Dims | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
     """The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a correction

@@ -174,7 +174,13 @@ def test_the_short_check_of_names_knows_all_of_them() -> None:
     short = search(r"fn has_one.*?\n}", source, DOTALL)
     assert renamed is not None
     assert short is not None
+    numpy = search(r"const NUMPY: .*? = &\[(.*?)\];", source, DOTALL)
+    assert numpy is not None
     theirs = {name for _, name, _ in findall(r'\("(\w+)", "(\w+)", "(\w+)"\)', renamed[1])} | {"out"}
-    assert {int(length): name for length, name in findall(r'(\d+) => c"(\w+)"', short[0])} == {
-        len(n): n for n in theirs
+    theirs |= {name for name, _ in findall(r'\("(\w+)", "(\w+)"\)', numpy[1])}
+    told = {
+        (int(length), name)
+        for length, names in findall(r"(\d+) => &\[(.*?)\]", short[0])
+        for name in findall(r'"(\w+)"', names)
     }
+    assert told == {(len(n), n) for n in theirs}

@@ -175,10 +175,10 @@ fn out_or(
 
 /// The tensors concatenated along dimension `dim`.
 #[pyfunction]
-#[pyo3(signature = (tensors, dim=0, *, axis=None, out=None))]
-fn cat(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, axis: Option<i64>, out: Option<&PyObj<'_>>) -> PyObjResult {
+#[pyo3(signature = (tensors, dim=0, *, out=None))]
+fn cat(py: Python<'_>, tensors: &PyObj<'_>, dim: i64, out: Option<&PyObj<'_>>) -> PyObjResult {
     let ts = tensor_list(tensors, "cat", "tensors")?;
-    out_or(py, "cat", join::cat(&ts, axis.unwrap_or(dim))?, &ts, out)
+    out_or(py, "cat", join::cat(&ts, dim)?, &ts, out)
 }
 
 /// The tensors, which have the same shape, stacked in a new dimension `dim`.

@@ -29,7 +29,7 @@ fn quantile_call(
         (None, Some(s)) => Q::Number(s.to_f64()),
         (None, None) => return Err(type_error(format!("{name}(): argument 'q' must be Tensor or float, not {}", type_name(q)))),
     };
-    finish(x.py(), name, quantiles::quantile(t, q, one_dim(dim, None, name)?, keepdim, how, skip_nan)?, t, out)
+    finish(x.py(), name, quantiles::quantile(t, q, one_dim(dim, name)?, keepdim, how, skip_nan)?, t, out)
 }
 
 /// The values, and the inverse and the counts if they are requested.
@@ -52,14 +52,14 @@ fn several(x: &Bound<'_, PyTensor>, found: uniques::Unique, inverse: bool, count
 functions_and_methods! {
     /// The lower median of all elements, or with `dim` (values, indices) along it. NaN if there is one.
     fn median(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        match one_dim(dim, None, "median")? {
+        match one_dim(dim, "median")? {
             None => finish(x.py(), "median", extreme::median_of_all(PyTensor::of(x), false)?, PyTensor::of(x), out),
             Some(d) => named(x, "median", order::median(PyTensor::of(x), d, keepdim, false)?, out),
         }
     }
     /// The lower median of all elements that are not NaN, or with `dim` (values, indices) along it.
     fn nanmedian(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(dim=None, keepdim=false, *, out=None) {
-        match one_dim(dim, None, "nanmedian")? {
+        match one_dim(dim, "nanmedian")? {
             None => finish(x.py(), "nanmedian", extreme::median_of_all(PyTensor::of(x), true)?, PyTensor::of(x), out),
             Some(d) => named(x, "nanmedian", order::median(PyTensor::of(x), d, keepdim, true)?, out),
         }
@@ -90,7 +90,7 @@ functions_and_methods! {
     fn unique(x, sorted: bool, return_inverse: bool, return_counts: bool, dim: Option<&PyObj<'_>>)
         sig(sorted=true, return_inverse=false, return_counts=false, dim=None) {
         let _ = sorted;
-        let found = match one_dim(dim, None, "unique")? {
+        let found = match one_dim(dim, "unique")? {
             None => uniques::unique(PyTensor::of(x))?,
             Some(d) => uniques::unique_along(PyTensor::of(x), d)?,
         };
@@ -99,7 +99,7 @@ functions_and_methods! {
     /// The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in `unique`.
     fn unique_consecutive(x, return_inverse: bool, return_counts: bool, dim: Option<&PyObj<'_>>)
         sig(return_inverse=false, return_counts=false, dim=None) {
-        let found = uniques::unique_consecutive(PyTensor::of(x), one_dim(dim, None, "unique_consecutive")?)?;
+        let found = uniques::unique_consecutive(PyTensor::of(x), one_dim(dim, "unique_consecutive")?)?;
         several(x, found, return_inverse, return_counts)
     }
     /// The number of times that each of 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its `weights`.

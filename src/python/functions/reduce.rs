@@ -21,20 +21,15 @@ use smallvec::SmallVec;
 
 type Dims = SmallVec<[i64; 4]>;
 
-/// The dimension under PyTorch's name, or under NumPy's.
-pub(crate) fn either<'a, 'py>(dim: Option<&'a PyObj<'py>>, axis: Option<&'a PyObj<'py>>) -> Option<&'a PyObj<'py>> {
-    dim.or(axis).filter(|d| !d.is_none())
-}
-
-pub(crate) fn dims(dim: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<Dims>> {
-    match either(dim, axis) {
+pub(crate) fn dims(dim: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<Dims>> {
+    match dim.filter(|d| !d.is_none()) {
         None => Ok(None),
         Some(d) => ints(d).map(Some).map_err(|_| wrong(function, "dim", d, "int or tuple of ints")),
     }
 }
 
-pub(crate) fn one_dim(dim: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<i64>> {
-    match either(dim, axis) {
+pub(crate) fn one_dim(dim: Option<&PyObj<'_>>, function: &str) -> PyResult<Option<i64>> {
+    match dim.filter(|d| !d.is_none()) {
         None => Ok(None),
         Some(d) => int(d).map(Some).map_err(|_| wrong(function, "dim", d, "int")),
     }
@@ -91,11 +86,11 @@ pub(crate) fn named_pair(
 fn spread(
     x: &Bound<'_, PyTensor>,
     function: &'static str,
-    given: (Option<&PyObj<'_>>, Option<&PyObj<'_>>, Option<&PyObj<'_>>),
+    given: (Option<&PyObj<'_>>, Option<&PyObj<'_>>),
     correction: Option<&PyObj<'_>>,
     keepdim: bool,
 ) -> PyResult<(Option<Dims>, f64, bool)> {
-    let (mut dim, mut unbiased, axis) = given;
+    let (mut dim, mut unbiased) = given;
     if let Some(d) = dim
         && d.is_instance_of::<PyBool>()
     {
@@ -109,7 +104,7 @@ fn spread(
         (None, Some(u)) => f64::from(u8::from(u.is_truthy()?)),
         (None, None) => 1.0,
     };
-    let dims = dims(dim, axis, function)?;
+    let dims = dims(dim, function)?;
     let over = reduce::ReducedDims::new(PyTensor::of(x), dims.as_deref(), keepdim)?;
     if over.count() as f64 - correction <= 0.0 && over.results() > 0 {
         PyErr::warn(
@@ -140,7 +135,7 @@ fn extremes(
         let Some(pw::Arg::Tensor(o)) = operand(o)? else { return Err(wrong(name, "other", o, "Tensor")) };
         return finish(py, name, if max { pw::maximum(t, o)? } else { pw::minimum(t, o)? }, t, out);
     }
-    match one_dim(dim, None, name)? {
+    match one_dim(dim, name)? {
         None => finish(py, name, extreme::max_of_all(t, max)?, t, out),
         Some(d) => named(x, name, extreme::max_along(t, max, d, keepdim)?, out),
     }
@@ -148,43 +143,42 @@ fn extremes(
 
 functions_and_methods! {
     /// The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given.
-    fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
-        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+    fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
-        let d = dims(dim, axis, "sum")?;
-        let r = reduce::sum(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "sum")?)?;
+        let d = dims(dim, "sum")?;
+        let r = reduce::sum(t, d.as_deref(), keepdim, dtype_or(dtype, out, "sum")?)?;
         finish(x.py(), "sum", r, t, out)
     }
     /// The mean over `dim`, or of all elements. The tensor, or `dtype`, is floating point.
-    fn mean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
-        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+    fn mean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
-        let d = dims(dim, axis, "mean")?;
-        let r = reduce::mean(t, d.as_deref(), keepdim | keepdims, dtype_or(dtype, out, "mean")?)?;
+        let d = dims(dim, "mean")?;
+        let r = reduce::mean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "mean")?)?;
         finish(x.py(), "mean", r, t, out)
     }
     /// The mean over `dim`, or of all elements, of those that are not NaN.
     fn nanmean(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
         sig(dim=None, keepdim=false, *, dtype=None, out=None) {
-        let (t, d) = (PyTensor::of(x), dims(dim, None, "nanmean")?);
+        let (t, d) = (PyTensor::of(x), dims(dim, "nanmean")?);
         finish(x.py(), "nanmean", quantile::nanmean(t, d.as_deref(), keepdim, dtype_or(dtype, out, "nanmean")?)?, t, out)
     }
     /// The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given.
-    fn prod(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>, keepdims: bool, out: Option<&PyObj<'_>>)
-        sig(dim=None, keepdim=false, *, dtype=None, axis=None, keepdims=false, out=None) {
+    fn prod(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
+        sig(dim=None, keepdim=false, *, dtype=None, out=None) {
         let t = PyTensor::of(x);
-        let r = reduce::prod(t, one_dim(dim, axis, "prod")?, keepdim | keepdims, dtype_or(dtype, out, "prod")?)?;
+        let r = reduce::prod(t, one_dim(dim, "prod")?, keepdim, dtype_or(dtype, out, "prod")?)?;
         finish(x.py(), "prod", r, t, out)
     }
     /// The variance over `dim`, or of all elements, with divisor `n - correction`. `unbiased=False` is a correction of 0, the default is 1.
-    fn var(x, dim: Option<&PyObj<'_>>, unbiased: Option<&PyObj<'_>>, keepdim: bool, correction: Option<&PyObj<'_>>, axis: Option<&PyObj<'_>>,
-        out: Option<&PyObj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None) {
-        let (d, c, k) = spread(x, "var", (dim, unbiased, axis), correction, keepdim)?;
+    fn var(x, dim: Option<&PyObj<'_>>, unbiased: Option<&PyObj<'_>>, keepdim: bool, correction: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>) sig(dim=None, unbiased=None, keepdim=false, *, correction=None, out=None) {
+        let (d, c, k) = spread(x, "var", (dim, unbiased), correction, keepdim)?;
         finish(x.py(), "var", reduce::var(PyTensor::of(x), d.as_deref(), c, k)?, PyTensor::of(x), out)
     }
     /// The smallest and the largest elements along `dim`, or of all, as (min, max).
     fn aminmax(x, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>) sig(*, dim=None, keepdim=false, out=None) {
-        let d = one_dim(dim, None, "aminmax")?.map(|d| [d]);
+        let d = one_dim(dim, "aminmax")?.map(|d| [d]);
         named(x, "aminmax", extreme::aminmax(PyTensor::of(x), d.as_ref().map(|d| &d[..]), keepdim)?, out)
     }
     /// The largest of all elements; with `dim`, (values, indices) along it; with a tensor, the maximum of both.
@@ -216,7 +210,7 @@ functions_and_methods! {
                 None => return Err(wrong("norm", "p", p, "Number or str")),
             },
         };
-        let d = dims(dim, None, "norm")?;
+        let d = dims(dim, "norm")?;
         finish(x.py(), "norm", norms::norm(PyTensor::of(x), order, d.as_deref(), keepdim, dtype_option(dtype, "norm")?)?, PyTensor::of(x), out)
     }
     /// The cumulative sums along `dim`. Integers and bool give int64 unless `dtype` is given.
@@ -233,17 +227,16 @@ functions_and_methods! {
 
 /// The standard deviation, which is the square root of `var`.
 #[pyfunction]
-#[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, out=None))]
+#[pyo3(name = "std", signature = (input, dim=None, unbiased=None, keepdim=false, *, correction=None, out=None))]
 fn standard_deviation(
     input: &Bound<'_, PyTensor>,
     dim: Option<&PyObj<'_>>,
     unbiased: Option<&PyObj<'_>>,
     keepdim: bool,
     correction: Option<&PyObj<'_>>,
-    axis: Option<&PyObj<'_>>,
     out: Option<&PyObj<'_>>,
 ) -> PyObjResult {
-    let (d, c, k) = spread(input, "std", (dim, unbiased, axis), correction, keepdim)?;
+    let (d, c, k) = spread(input, "std", (dim, unbiased), correction, keepdim)?;
     finish(input.py(), "std", reduce::std(PyTensor::of(input), d.as_deref(), c, k)?, PyTensor::of(input), out)
 }
 
@@ -260,7 +253,7 @@ macro_rules! with_mean {
             correction: Option<&PyObj<'_>>,
         ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
             let (py, t) = (input.py(), PyTensor::of(input));
-            let (d, c, k) = spread(input, stringify!($name), (dim, unbiased, None), correction, keepdim)?;
+            let (d, c, k) = spread(input, stringify!($name), (dim, unbiased), correction, keepdim)?;
             let (spread, mean) = reduce::$name(t, d.as_deref(), c, k)?;
             Ok((wrap(py, spread)?, wrap(py, mean)?))
         }
@@ -276,16 +269,15 @@ with_mean! {
 #[pymethods]
 impl PyTensor {
     /// The standard deviation, which is the square root of `var`.
-    #[pyo3(name = "std", signature = (dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None))]
+    #[pyo3(name = "std", signature = (dim=None, unbiased=None, keepdim=false, *, correction=None))]
     fn standard_deviation(
         slf: &Bound<'_, Self>,
         dim: Option<&PyObj<'_>>,
         unbiased: Option<&PyObj<'_>>,
         keepdim: bool,
         correction: Option<&PyObj<'_>>,
-        axis: Option<&PyObj<'_>>,
-    ) -> PyObjResult {
-        standard_deviation(slf, dim, unbiased, keepdim, correction, axis, None)
+        ) -> PyObjResult {
+        standard_deviation(slf, dim, unbiased, keepdim, correction, None)
     }
 
     /// Replaces this tensor by its cumulative sums along `dim`.

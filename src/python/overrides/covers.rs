@@ -383,9 +383,11 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
         };
         ALL[at].original.store(was, Ordering::Relaxed);
         let given = if (*def).ml_doc.is_null() { "" } else { CStr::from_ptr((*def).ml_doc).to_str().unwrap_or("") };
-        let ml_doc = match signatures::documented(name, is_method, given) {
+        let documented = signatures::documented(name, is_method, given);
+        let shown = documented.as_deref().unwrap_or(given);
+        let ml_doc = match &documented {
             None => (*def).ml_doc,
-            Some(doc) => CString::new(doc)?.into_raw().cast_const(),
+            Some(doc) => CString::new(doc.as_str())?.into_raw().cast_const(),
         };
         let new = ffi::PyMethodDef { ml_name: (*def).ml_name, ml_meth: now, ml_flags: flags, ml_doc };
         let new: *mut ffi::PyMethodDef = Box::leak(Box::new(new));
@@ -394,7 +396,7 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
         for (flag, on) in [
             (FOR_MODES_ALONE, !is_method && FOR_MODES.contains(&name)),
             (IS_METHOD, is_method),
-            (REWRITES, keywords::concerns(name, is_method)),
+            (REWRITES, keywords::concerns(name, is_method, shown)),
         ] {
             kinds |= if on { flag } else { 0 };
         }

@@ -1,4 +1,5 @@
-//! Keywords that PyTorch accepts beyond those of a function's own code: `out=`, and other names of parameters.
+//! Keywords that PyTorch accepts beyond those of a function's own code: `out=`, and other names of parameters, among them NumPy's `axis` and
+//! `keepdims`.
 //!
 //! Functions that write into `out=` themselves are not listed here; declared functions and pointwise rows take `out=` by their tables.
 
@@ -55,14 +56,26 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("vsplit", "sections", "indices_or_sections"),
 ];
 
+/// NumPy's names of parameters, and PyTorch's.
+const NUMPY: &[(&str, &str)] = &[("axis", "dim"), ("keepdims", "keepdim")];
+
+/// The name here of a keyword of a function or method.
+fn own_name(function: &str, keyword: &str) -> Option<&'static str> {
+    let renamed = RENAMED.iter().find(|(f, theirs, _)| *f == function && *theirs == keyword).map(|(.., ours)| *ours);
+    renamed.or_else(|| NUMPY.iter().find(|(theirs, _)| *theirs == keyword).map(|(_, ours)| *ours))
+}
+
 /// Whether `out=` of a function is handled here.
 pub(in crate::python) fn takes_out(name: &str, is_method: bool) -> bool {
     !is_method && WITH_OUT.contains(&name)
 }
 
-/// Whether calls with keywords of a function or method go through `call`.
-pub(super) fn concerns(name: &str, is_method: bool) -> bool {
-    takes_out(name, is_method) || RENAMED.iter().any(|(f, ..)| *f == name)
+/// Whether calls with keywords of a function or method go through `call`. `doc` begins with its text signature.
+pub(super) fn concerns(name: &str, is_method: bool, doc: &str) -> bool {
+    takes_out(name, is_method) || RENAMED.iter().any(|(f, ..)| *f == name) || {
+        let signature = doc.split_once("\n--\n\n").map_or("", |(signature, _)| signature);
+        signature.split(['(', ')', ',', ' ']).any(|part| part.split('=').next() == Some("dim"))
+    }
 }
 
 /// Whether one of the names may be a keyword that is handled here.
@@ -74,17 +87,17 @@ pub(super) unsafe fn has_one(kwnames: RawObj) -> bool {
     unsafe {
         (0..ffi::PyTuple_GET_SIZE(kwnames)).any(|i| {
             let name = ffi::PyTuple_GET_ITEM(kwnames, i);
-            // The keywords all differ in length.
-            let candidate = match ffi::PyUnicode_GET_LENGTH(name) {
-                3 => c"out",
-                6 => c"tensor",
-                7 => c"indices",
-                8 => c"sections",
-                10 => c"split_size",
-                26 => c"tensor_indices_or_sections",
+            let candidate: &[&std::ffi::CStr] = match ffi::PyUnicode_GET_LENGTH(name) {
+                3 => &[c"out"],
+                4 => &[c"axis"],
+                6 => &[c"tensor"],
+                7 => &[c"indices"],
+                8 => &[c"sections", c"keepdims"],
+                10 => &[c"split_size"],
+                26 => &[c"tensor_indices_or_sections"],
                 _ => return false,
             };
-            ffi::PyUnicode_CompareWithASCIIString(name, candidate.as_ptr()) == 0
+            candidate.iter().any(|c| ffi::PyUnicode_CompareWithASCIIString(name, c.as_ptr()) == 0)
         })
     }
 }
@@ -113,8 +126,8 @@ pub(super) unsafe fn call(place: &Place, slf: RawObj, args: *const RawObj, nargs
                     continue;
                 }
                 values.push(value);
-                let own = RENAMED.iter().find(|(f, theirs, _)| *f == name && *theirs == text);
-                kept.push(own.map_or(Ok(keyword), |(.., ours)| Ok::<_, PyErr>(pyo3::types::PyString::intern(py, ours).into_any()))?);
+                let own = own_name(name, &text);
+                kept.push(own.map_or(Ok(keyword), |ours| Ok::<_, PyErr>(pyo3::types::PyString::intern(py, ours).into_any()))?);
             }
             let kept = if kept.is_empty() { None } else { Some(PyTuple::new(py, kept)?) };
             let kept_names = kept.as_ref().map_or(std::ptr::null_mut(), Bound::as_ptr);
