@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from . import testing as testing
     from . import utils as utils
     from . import version as version
+    from . import vision as vision
     from . import wgpu as wgpu
     from ._legacy_types import BFloat16Tensor as BFloat16Tensor
     from ._legacy_types import BoolTensor as BoolTensor
@@ -150,6 +151,7 @@ __getattr__, __dir__ = _lazily(
         "testing",
         "utils",
         "version",
+        "vision",
         "wgpu",
     ),
     {
@@ -205,6 +207,7 @@ __all__ = sorted(  # noqa: PLE0605
         "typename",
         "utils",
         "version",
+        "vision",
         "vmap",
         "wgpu",
     }

@@ -27,6 +27,7 @@ ROOMS = [
     "rgrad.optim",
     "rgrad.utils",
     "rgrad.serialization",
+    "rgrad.vision",
 ]
 
 Graph = dict[str, set[str]]

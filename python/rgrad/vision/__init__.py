@@ -1,0 +1,16 @@
+"""What the tutorials take from torchvision: images of digits, and what turns images into tensors.
+
+With ``import rgrad.vision as torchvision`` their code runs.
+"""
+
+from typing import TYPE_CHECKING
+
+from .._lazy import lazily as _lazily
+
+if TYPE_CHECKING:
+    from . import datasets as datasets
+    from . import transforms as transforms
+
+__all__ = ["datasets", "transforms"]
+
+__getattr__, __dir__ = _lazily(__name__, ("datasets", "transforms"))
