@@ -1,0 +1,155 @@
+"""Write docs/nn-functional.md: what there is of `nn.functional`, and for which dtypes and derivatives it works.
+
+    python scripts/nn_functional_table.py            # writes the page
+    python scripts/nn_functional_table.py --check    # exits with 1 if the page is not up to date
+
+Nothing is kept by hand: each function is called (tests/python/nn_functional_calls.py has a call of each), for every
+float dtype on both devices, and compared with its result in float64 on the CPU; its derivatives are compared with
+numeric ones. Needs an adapter with 64-bit floats, such as Mesa's software adapter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "nn-functional.md"
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+HEAD = """\
+# nn.functional: dtypes and derivatives
+
+Written by `scripts/nn_functional_table.py`, which calls every function; do not edit. A dtype stands here if the result
+is that of float64 on the CPU but for rounding. Derivatives are compared with numeric ones, in float64 on the CPU:
+*gradient* by `gradcheck`, *forward* by its forward mode, *second* by `gradgradcheck`. *Batched*: `vmap` gives what a
+loop gives. Functions that draw numbers are compared with the same dtype on the CPU. Where `-` stands under derivatives,
+the result is not differentiable by its nature. `gaussian_nll_loss` looks at values before it computes, which `vmap`
+refuses, as PyTorch's does.
+
+"""
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-9}
+# Functions that draw numbers: other ones for each dtype, the same on every device.
+DRAWS = {"gumbel_softmax"}
+COLUMNS = ("function", "cpu", "wgpu", "gradient", "forward", "second", "batched")
+
+Row = tuple[str, ...]
+
+
+def first(made: Any) -> Any:
+    """The result that is compared."""
+    return made[0] if isinstance(made, tuple) else made
+
+
+def result(name: str, dtype: Any, device: str) -> Any:
+    """The elements of a call's result as float64."""
+    import rgrad
+    from nn_functional_calls import CALLS, Maker
+    from rgrad.nn import functional
+
+    rgrad.manual_seed(0)
+    made = first(CALLS[name](functional, Maker(rgrad, dtype, device)))
+    return made.detach().cpu().double().numpy()
+
+
+def dtypes_of(name: str, device: str) -> str:
+    """The dtypes for which a function gives on a device what it gives in float64 on the CPU."""
+    import numpy as np
+
+    import rgrad
+
+    wanted = result(name, rgrad.float64, "cpu")
+    good = []
+    for dtype in DTYPES:
+        if name in DRAWS:
+            wanted = result(name, getattr(rgrad, dtype), "cpu")
+        try:
+            got = result(name, getattr(rgrad, dtype), device)
+        except (RuntimeError, TypeError, NotImplementedError):
+            continue
+        if got.shape == wanted.shape and np.allclose(got, wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]):
+            good.append(dtype)
+    return "all floats" if len(good) == len(DTYPES) else " ".join(good) or "-"
+
+
+def derivatives_of(name: str) -> Row:
+    """Whether the gradient, forward mode, the second derivative and a batch are right."""
+    import rgrad
+    from nn_functional_calls import CALLS, Maker
+    from rgrad.autograd import gradcheck, gradgradcheck
+    from rgrad.nn import functional
+
+    maker = Maker(rgrad, rgrad.float64, "cpu")
+    rgrad.manual_seed(0)
+    probe = first(CALLS[name](functional, maker))
+    inputs = tuple(x.detach().clone().requires_grad_() for x in maker.made)
+    if not inputs or not probe.is_floating_point():
+        return ("-", "-", "-", "-")
+
+    def f(*given: Any) -> Any:
+        rgrad.manual_seed(0)
+        return first(CALLS[name](functional, Maker(rgrad, rgrad.float64, "cpu", list(given))))
+
+    def passes(check: Any, **options: Any) -> str:
+        try:
+            return "yes" if check(f, inputs, **options) else "no"
+        except (RuntimeError, NotImplementedError) as error:
+            print(f"{name}: {check.__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+            return "no"
+
+    def batched(_: Any, given: Row) -> bool:
+        plain = [x.detach() for x in given]
+        stacked = [rgrad.stack([x, x * 0.9]) for x in plain]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got = rgrad.func.vmap(f, randomness="same")(*stacked)
+        return rgrad.allclose(got, rgrad.stack([f(*plain), f(*(x * 0.9 for x in plain))]))
+
+    return (
+        passes(gradcheck),
+        passes(gradcheck, check_forward_ad=True, check_backward_ad=False),
+        passes(gradgradcheck),
+        passes(batched),
+    )
+
+
+def names() -> list[str]:
+    """The public functions of the module."""
+    from rgrad.nn import functional
+
+    return sorted(functional.__all__)
+
+
+def row(name: str) -> Row:
+    """What the page says of a function."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return (f"`{name}`", dtypes_of(name, "cpu"), dtypes_of(name, "wgpu"), *derivatives_of(name))
+
+
+def line(cells: Row) -> str:
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def page() -> str:
+    """The text of docs/nn-functional.md."""
+    return HEAD + line(COLUMNS) + line(("---",) * len(COLUMNS)) + "".join(line(row(name)) for name in names())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    arguments = parser.parse_args()
+    text = page()
+    if arguments.check:
+        return int(PAGE.read_text(encoding="utf-8") != text)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
