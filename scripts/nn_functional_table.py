@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,11 @@ COLUMNS = ("function", "cpu", "wgpu", "gradient", "forward", "second", "batched"
 Row = tuple[str, ...]
 
 
+def calls() -> Any:
+    """The module with a call of each function."""
+    return import_module("nn_functional_calls")
+
+
 def first(made: Any) -> Any:
     """The result that is compared."""
     return made[0] if isinstance(made, tuple) else made
@@ -48,11 +54,11 @@ def first(made: Any) -> Any:
 def result(name: str, dtype: Any, device: str) -> Any:
     """The elements of a call's result as float64."""
     import rgrad
-    from nn_functional_calls import CALLS, Maker
     from rgrad.nn import functional
 
+    kit = calls()
     rgrad.manual_seed(0)
-    made = first(CALLS[name](functional, Maker(rgrad, dtype, device)))
+    made = first(kit.CALLS[name](functional, kit.Maker(rgrad, dtype, device)))
     return made.detach().cpu().double().numpy()
 
 
@@ -79,20 +85,20 @@ def dtypes_of(name: str, device: str) -> str:
 def derivatives_of(name: str) -> Row:
     """Whether the gradient, forward mode, the second derivative and a batch are right."""
     import rgrad
-    from nn_functional_calls import CALLS, Maker
     from rgrad.autograd import gradcheck, gradgradcheck
     from rgrad.nn import functional
 
-    maker = Maker(rgrad, rgrad.float64, "cpu")
+    kit = calls()
+    maker = kit.Maker(rgrad, rgrad.float64, "cpu")
     rgrad.manual_seed(0)
-    probe = first(CALLS[name](functional, maker))
+    probe = first(kit.CALLS[name](functional, maker))
     inputs = tuple(x.detach().clone().requires_grad_() for x in maker.made)
     if not inputs or not probe.is_floating_point():
         return ("-", "-", "-", "-")
 
     def f(*given: Any) -> Any:
         rgrad.manual_seed(0)
-        return first(CALLS[name](functional, Maker(rgrad, rgrad.float64, "cpu", list(given))))
+        return first(kit.CALLS[name](functional, kit.Maker(rgrad, rgrad.float64, "cpu", list(given))))
 
     def passes(check: Any, **options: Any) -> str:
         try:
@@ -101,7 +107,7 @@ def derivatives_of(name: str) -> Row:
             print(f"{name}: {check.__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
             return "no"
 
-    def batched(_: Any, given: Row) -> bool:
+    def batched(_: Any, given: tuple[Any, ...]) -> bool:
         plain = [x.detach() for x in given]
         stacked = [rgrad.stack([x, x * 0.9]) for x in plain]
         with warnings.catch_warnings():
