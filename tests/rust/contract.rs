@@ -2,7 +2,7 @@
 
 use super::common::{Along as _, values};
 use super::reference;
-use rgrad::array::requests::{Classes, NllReduction, Norm, NormPass, NormShape, ScanKind, SoftmaxPass, Sort};
+use rgrad::array::requests::{Classes, Conv, ConvPass, ConvShape, NllReduction, Norm, NormPass, NormShape, ScanKind, SoftmaxPass, Sort};
 use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
 use rgrad::pointwise::{Func, RowId};
@@ -183,6 +183,56 @@ fn normalisation() {
                 both("norm backward", &ins, |i| run(NormPass::Backward { weight, fixed, params }, i));
             }
         }
+    }
+}
+
+#[test]
+fn convolutions() {
+    let mut seed = 1u64;
+    let mut draw = |n: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % n
+    };
+    for case in 0..300 {
+        let dtype = [DType::F32, DType::F64, DType::F32, DType::I64, DType::U8, DType::F16, DType::I16, DType::BF16][case % 8];
+        let rank = draw(3);
+        let mut sizes = |one: usize, n: usize| [0, 1, 2].map(|d| if d < rank { one } else { draw(n) });
+        let (kernel, stride, dilation, padding) = (sizes(0, 4), sizes(0, 3), sizes(0, 3), sizes(0, 4));
+        let (kernel, stride, dilation) = (kernel.map(|k| k + 1), stride.map(|s| s + 1), dilation.map(|d| d + 1));
+        let output = sizes(0, 6).map(|o| o + 1);
+        // As many as meet the input, or a few more or fewer.
+        let input = [0, 1, 2].map(|d| {
+            let reach = (output[d] - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1;
+            (reach + if d < rank { 0 } else { draw(4) }).saturating_sub(2 * padding[d]).max(1)
+        });
+        let shape = ConvShape {
+            batch: draw(3) + 1,
+            groups: draw(3) + 1,
+            in_channels: draw(5) + usize::from(case % 20 > 0),
+            out_channels: draw(9) + 1,
+            input,
+            output,
+            kernel,
+            stride,
+            dilation,
+            padding,
+        };
+        let lead = |n: usize, channels: usize, s: [usize; 3]| vec![n, channels, s[0], s[1], s[2]];
+        let (of_x, of_y) = (shape.groups * shape.in_channels, shape.groups * shape.out_channels);
+        let shapes = [lead(shape.batch, of_x, input), lead(of_y, shape.in_channels, kernel), lead(shape.batch, of_y, output)];
+        let [x, w, y] = [0, 1, 2].map(|k| layouts(&shapes[k], dtype, 40 + k)[draw(3)].clone());
+        let run = |pass: ConvPass, ins: &[&Array], to: &[usize]| {
+            one(Array::request1(Request::Conv(Conv { op: "convolution", pass, shape }), ins, to, dtype))
+        };
+        for bias in [false, true] {
+            let with = |a, b, n| [a, b, &array(&[n], dtype, 44)].into_iter().take(2 + usize::from(bias)).cloned().collect::<Vec<Array>>();
+            let ins = with(&x, &w, of_y);
+            both("convolution", &ins.iter().collect::<Vec<_>>(), |i| run(ConvPass::Forward { bias }, i, &shapes[2]));
+            let ins = with(&y, &w, of_x);
+            both("convolution's input", &ins.iter().collect::<Vec<_>>(), |i| run(ConvPass::Input { bias }, i, &shapes[0]));
+        }
+        both("convolution's weight", &[&y, &x], |i| run(ConvPass::Weight, i, &shapes[1]));
+        assert!(run(ConvPass::Weight, &[&y, &w], &shapes[1]).is_err() || x.numel() == w.numel());
     }
 }
 

@@ -9,6 +9,7 @@ mod kernels;
 mod levels;
 mod passes;
 mod reference;
+mod reference_conv;
 mod reference_elements;
 mod reference_norm;
 mod rooms;

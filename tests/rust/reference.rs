@@ -407,6 +407,12 @@ impl Backend for Reference {
                     indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
                 }
             }
+            Request::Conv(c) => {
+                let operands = (0..ins.len()).map(|k| Ok(view(ins, k)?.all())).collect::<Result<Vec<Vec<V>>>>()?;
+                let zero = if out.v.dtype.is_float() { F(0.0) } else { I(0) };
+                let made = super::reference_conv::output(c, zero, &operands);
+                indices(out.v.shape).zip(made).for_each(|(i, v)| out.put(&i, v));
+            }
             Request::Gemm => {
                 let (a, b) = (view(ins, 0)?, view(ins, 1)?);
                 let r = out.rank();

@@ -137,6 +137,7 @@ pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Suppor
         Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) => true,
         Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),
         Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
+        Request::Conv(_) if dtype == DType::Bool => return Support::No("PyTorch has no convolution of bool"),
         _ => false,
     };
     if floats && !dtype.is_float() { Support::No("defined for floating point") } else { Support::Yes }

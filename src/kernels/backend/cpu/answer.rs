@@ -8,10 +8,10 @@ use super::reduce::kernels as reduce_kernels;
 use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
-use super::{arg_reduce, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort};
+use super::{arg_reduce, conv, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort};
 use crate::backend::contract::{CountedResult, Operand, View};
 use crate::backend::requests::{
-    ArgReduce, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Scan, Softmax, Sort, Triangle,
+    ArgReduce, Conv, ConvPass, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Scan, Softmax, Sort, Triangle,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
@@ -282,6 +282,25 @@ pub(super) unsafe fn norm(n: &Norm, ins: &[Operand<'_>], outs: &[Option<View<'_>
                     let params = if params { Some((to(1), to(2))) } else { None };
                     norm::backward::<T>(shape, fixed, [from(0), from(1), from(2), from(3)], optional(4, weight), to(0), params);
                 }
+            }
+        }
+    });
+    Ok(())
+}
+
+pub(super) unsafe fn conv(c: &Conv, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let views = (0..ins.len()).map(|k| view(c.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
+    // SAFETY: see above.
+    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
+    typed!(out.dtype, T => {
+        let from = |k: usize| dense.get(k).map_or(std::ptr::null(), |d| d.ptr().cast::<T>());
+        let to = out.ptr().cast::<T>();
+        // SAFETY: see above; `Conv` describes operands and output.
+        unsafe {
+            match c.pass {
+                ConvPass::Forward { .. } => conv::forward(&c.shape, from(0), from(1), from(2), to),
+                ConvPass::Input { .. } => conv::input(&c.shape, from(0), from(1), from(2), to),
+                ConvPass::Weight => conv::weight(&c.shape, from(0), from(1), to),
             }
         }
     });

@@ -8,6 +8,7 @@ mod answer_random;
 pub mod arg_reduce;
 pub mod backend;
 pub mod cast;
+mod conv;
 pub mod copy;
 pub mod cummax;
 pub mod index;

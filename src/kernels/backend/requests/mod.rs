@@ -2,6 +2,7 @@
 //! and no memory. The same request runs at once or is deferred as a step of a program. Not here: kernels (a folder for each backend), and
 //! PyTorch's rules for the shapes of results (`ops`).
 
+mod conv;
 mod copy;
 mod gather;
 mod nll;
@@ -15,6 +16,7 @@ mod shapes;
 mod softmax;
 mod sort;
 
+pub use conv::{Conv, ConvPass, ConvShape};
 pub use copy::Triangle;
 pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};
 pub use nll::{Classes, Nll, NllReduction};
@@ -62,6 +64,7 @@ pub enum Request {
     Softmax(Softmax),
     Nll(Nll),
     Norm(Norm),
+    Conv(Conv),
     /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
@@ -127,6 +130,7 @@ impl Request {
             Request::Softmax(s) => s.name(),
             Request::Nll(_) => "nll_loss",
             Request::Norm(n) => n.op,
+            Request::Conv(c) => c.op,
             Request::Gemm => "matmul",
             Request::IndexRead(i) => i.bounds.name(),
             Request::IndexWrite(w) => w.index.bounds.name(),

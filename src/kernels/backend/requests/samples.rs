@@ -1,8 +1,9 @@
 //! One request of each kind, for the table of what each backend supports.
 
 use super::{
-    Along, ArgReduce, Bounds, Classes, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass,
-    NormShape, Pointwise, Random, Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
+    Along, ArgReduce, Bounds, Classes, Conv, ConvPass, ConvShape, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll,
+    NllReduction, Norm, NormPass, NormShape, Pointwise, Random, Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax,
+    SoftmaxPass, Sort, Triangle, Write,
 };
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, RowId};
@@ -35,6 +36,19 @@ pub fn families() -> Vec<Request> {
         let shape = NormShape { outer: 1, groups: 1, channels: 1, inner: 1, across };
         Request::Norm(Norm { op, pass: NormPass::Forward { weight: true, bias: true }, shape, eps: Scalar::Float(1e-5) })
     };
+    let one = [1; 3];
+    let conv = ConvShape {
+        batch: 1,
+        groups: 1,
+        in_channels: 1,
+        out_channels: 1,
+        input: one,
+        output: one,
+        kernel: one,
+        stride: one,
+        dilation: one,
+        padding: [0; 3],
+    };
     let mut all = vec![
         Request::Fill(Scalar::Int(0)),
         Request::Copy,
@@ -52,6 +66,7 @@ pub fn families() -> Vec<Request> {
         norm("layer_norm", false),
         norm("group_norm", false),
         norm("batch_norm", true),
+        Request::Conv(Conv { op: "convolution", pass: ConvPass::Forward { bias: false }, shape: conv }),
         Request::Gemm,
         Request::IndexRead(IndexPlan::one(0, Bounds::Wrap)),
         Request::IndexWrite(IndexWrite { index: IndexPlan::one(0, Bounds::Exact), how: Write::Add }),

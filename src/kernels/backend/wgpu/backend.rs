@@ -203,6 +203,7 @@ impl Backend for Wgpu {
         }
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
+            (_, Request::Conv(_)) => Support::No("it has no kernel yet"),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
             (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
             (yes, _) => yes,
@@ -259,7 +260,7 @@ impl Backend for Wgpu {
             Request::Gather(a) => at_positions::gather(a, ins, out),
             Request::Scatter(s) => at_positions::scatter(s, ins, out),
             Request::Random(r) => random(context, r, ins, out),
-            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
+            Request::ArgReduce(_) | Request::Conv(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
         }
     }
 
