@@ -50,6 +50,7 @@ def main() -> int:
 
     from checks import CHECKS
     from harness import Check, Line, Row, Settings, load_modules, measure
+    from rows_functions import ROWS as FUNCTIONS
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
@@ -62,6 +63,7 @@ def main() -> int:
 
     rows: list[Row | Check] = [
         *SMALL,
+        *FUNCTIONS,
         *LARGE,
         *NORMS,
         *FUSION,

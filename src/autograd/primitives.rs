@@ -1,7 +1,8 @@
 //! The few operations, nearly all linear, that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
-use crate::array::{Array, Device};
+use crate::array::{Array, Device, Numbers};
 use crate::autograd::dispatch::apply::{OldValue, apply_inplace, apply1, apply1_growing};
+use crate::autograd::dispatch::fast_path::apply_direct;
 use crate::autograd::dispatch::op::{Arrays, Devices, Op, Outputs};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
 use crate::autograd::engine::hooks::Grads;
@@ -407,12 +408,20 @@ pub(super) const NEG: Func = Func { row: RowId::Neg, part: Part::Forward };
 
 /// `t + other`, out of place.
 pub fn add(t: &Tensor, other: &Tensor) -> Result<Tensor> {
-    apply1(&PointwiseOp::of(RowId::Add, t.dtype()), &[t, other])
+    row(RowId::Add, t, other)
 }
 
 /// `t * other`.
 pub(super) fn mul(t: &Tensor, other: &Tensor) -> Result<Tensor> {
-    apply1(&PointwiseOp::of(RowId::Mul, t.dtype()), &[t, other])
+    row(RowId::Mul, t, other)
+}
+
+#[inline]
+fn row(row: RowId, t: &Tensor, other: &Tensor) -> Result<Tensor> {
+    if let Some(out) = apply_direct(row, [t, other], &Numbers::NONE, &[])? {
+        return Ok(out);
+    }
+    apply1(&PointwiseOp::of(row, t.dtype()), &[t, other])
 }
 
 /// Which elements are nan.

@@ -24,6 +24,30 @@ use smallvec::SmallVec;
 /// arrays, watchers, records of inputs whose path has ended.
 #[inline]
 pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> Result<Option<Tensor>> {
+    direct(row, None, inputs, numbers, params)
+}
+
+/// As `apply_direct`, for a step of a derivative's formula. Numbers there are literals: they do not name the node.
+#[inline]
+pub(in crate::autograd) fn apply_step(op: &PointwiseOp, inputs: &[&Tensor], numbers: &Numbers) -> Result<Option<Tensor>> {
+    let params = &op.params[..op.row.info().params.len()];
+    match *inputs {
+        [x] => direct(op.row, Some(op.compute), [x], numbers, params),
+        [x, y] => direct(op.row, Some(op.compute), [x, y], numbers, params),
+        [x, y, z] => direct(op.row, Some(op.compute), [x, y, z], numbers, params),
+        _ => Ok(None),
+    }
+}
+
+/// `step` is the dtype of a step of a formula; None for an operation of the user.
+#[inline(always)]
+fn direct<const N: usize>(
+    row: RowId,
+    step: Option<DType>,
+    inputs: [&Tensor; N],
+    numbers: &Numbers,
+    params: &[Scalar],
+) -> Result<Option<Tensor>> {
     let mode = mode::current();
     if !mode.allows_fast_path() {
         return Ok(None);
@@ -42,6 +66,9 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
         ended |= cores[i].is_special;
     }
     let dtype = first.dtype();
+    if step.is_some_and(|compute| compute != dtype) {
+        return Ok(None);
+    }
     let mut op = PointwiseOp::of(row, dtype);
     op.params[..params.len()].copy_from_slice(params);
     if dtype == DType::F32 && params.iter().any(|p| is_beyond_f32(*p)) {
@@ -50,6 +77,9 @@ pub fn apply_direct<const N: usize>(row: RowId, inputs: [&Tensor; N], numbers: &
     let mut needs = [false; N];
     for i in 0..N {
         if numbers.has(i) {
+            if step.is_some() {
+                continue;
+            }
             op.number = if i == 0 { Number::First } else { Number::Later };
         } else {
             needs[i] = cores[i].needs_grad();

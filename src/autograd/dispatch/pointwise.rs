@@ -1,7 +1,8 @@
 //! The operation of all pointwise rows, and the instance of the scalar language over tensors, which gives derivatives of every order.
 
-use crate::array::{Array, fusion};
+use crate::array::{Array, Numbers, fusion};
 use crate::autograd::dispatch::apply::apply1;
+use crate::autograd::dispatch::fast_path::apply_step;
 use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::op::{Arrays, Devices, Op, Saves};
 use crate::autograd::engine::hooks::Grads;
@@ -158,14 +159,23 @@ impl PointwiseOp {
 
     /// The gradient of operand `i`, composed of tensor operations so that it has a history.
     fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
-        let or_g = |t: Option<Tensor>| Expr::of(t.unwrap_or_else(|| g.clone()));
-        let xs: SmallVec<[Expr; 3]> = xs.into_iter().map(or_g).collect();
-        let p: SmallVec<[Expr; 3]> = self.params().iter().map(|p| Expr::number(p.to_f64(), self.compute)).collect();
-        let v = self.row.vjp(i, &Expr::of(g.clone()), &xs, &or_g(y), &p).finish()?;
+        let or_g = |t: Option<Tensor>| t.map_or_else(|| Expr::of(g.clone()), Expr::operand);
+        // Loops that push: collecting costs more than a small operation.
+        let (mut operands, mut p): (SmallVec<[Expr; 3]>, SmallVec<[Expr; 3]>) = (SmallVec::new(), SmallVec::new());
+        for x in xs {
+            operands.push(or_g(x));
+        }
+        for param in self.params() {
+            p.push(Expr::number(param.to_f64(), self.compute));
+        }
+        let v = self.row.vjp(i, &Expr::of(g.clone()), &operands, &or_g(y), &p).finish()?;
         // A derivative may be a 0-d number on the CPU.
-        let shape = g.shape();
+        if v.rank() > 0 {
+            return Ok(v);
+        }
         let v = crate::autograd::primitives::to_device(&v, g.device())?;
-        if v.rank() == 0 && !shape.is_empty() { view(&v, ViewOp::Expand(shape)) } else { Ok(v) }
+        let shape = g.shape();
+        if shape.is_empty() { Ok(v) } else { view(&v, ViewOp::Expand(shape)) }
     }
 }
 
@@ -274,6 +284,8 @@ enum Term {
     Tensor(Tensor),
     /// A known number, and the dtype in which it is used.
     Number(f64, DType),
+    /// A number that the operation had as an operand. It is no part of the formula, so nothing is folded with it.
+    Operand(f64, DType),
     Truth(bool),
     /// What follows an error.
     Failed,
@@ -296,6 +308,23 @@ impl Expr {
 
     fn number(v: f64, dtype: DType) -> Expr {
         Expr(Term::Number(v, dtype))
+    }
+
+    /// A saved operand or result.
+    fn operand(t: Tensor) -> Expr {
+        let number = {
+            let core = t.read();
+            match &core.value {
+                Value::Array(a) if core.number && matches!(a.dtype(), DType::F32 | DType::F64) && a.storage().is_plain() => {
+                    Some((a.first(), a.dtype()))
+                }
+                _ => None,
+            }
+        };
+        match number {
+            Some((Ok(v), dtype)) => Expr(Term::Operand(v.to_f64(), dtype)),
+            _ => Expr::of(t),
+        }
     }
 
     fn truth(v: bool) -> Expr {
@@ -329,7 +358,7 @@ impl Expr {
     fn dtype(&self) -> DType {
         match &self.0 {
             Term::Tensor(t) => t.dtype(),
-            Term::Number(_, dtype) => *dtype,
+            Term::Number(_, dtype) | Term::Operand(_, dtype) => *dtype,
             Term::Truth(_) => DType::Bool,
             Term::Failed => DType::F32,
         }
@@ -341,6 +370,11 @@ impl Expr {
     }
 
     fn applied(op: &PointwiseOp, xs: &[&Expr]) -> Expr {
+        match Expr::applied_directly(op, xs) {
+            Ok(None) => {}
+            Ok(Some(t)) => return Expr::of(t),
+            Err(e) => return Expr::from_result(Err(e)),
+        }
         let mut numbers: SmallVec<[Tensor; 2]> = SmallVec::new();
         for x in xs {
             match &x.0 {
@@ -359,12 +393,35 @@ impl Expr {
     }
 }
 
+impl Expr {
+    /// The fast path, on which numbers need no tensor.
+    #[inline]
+    fn applied_directly(op: &PointwiseOp, xs: &[&Expr]) -> Result<Option<Tensor>> {
+        let mut numbers = Numbers::NONE;
+        // Any of the tensors stands in the place of a number.
+        let Some(any) = xs.iter().find_map(|x| x.tensor()) else { return Ok(None) };
+        let mut tensors = [any; 3];
+        for (i, x) in xs.iter().enumerate() {
+            match &x.0 {
+                Term::Tensor(t) => tensors[i] = t,
+                Term::Number(v, dtype) | Term::Operand(v, dtype) if *dtype == op.compute => numbers.set(i, *v),
+                _ => return Ok(None),
+            }
+        }
+        apply_step(op, &tensors[..xs.len()], &numbers)
+    }
+
+    fn tensor(&self) -> Option<&Tensor> {
+        if let Term::Tensor(t) = &self.0 { Some(t) } else { None }
+    }
+}
+
 impl Term {
     /// Known values become 0-d tensors that stand for numbers.
     fn tensor(self) -> Result<Tensor> {
         match self {
             Term::Tensor(t) => Ok(t),
-            Term::Number(v, dtype) => Ok(Tensor::number(Array::scalar(Scalar::Float(v), dtype)?)),
+            Term::Number(v, dtype) | Term::Operand(v, dtype) => Ok(Tensor::number(Array::scalar(Scalar::Float(v), dtype)?)),
             Term::Truth(v) => Ok(Tensor::new(Array::scalar(Scalar::Bool(v), DType::Bool)?)),
             Term::Failed => Err(Error::runtime("an expression over tensors failed")),
         }

@@ -24,6 +24,7 @@ use crate::autograd::tensor::grad::{fit_edge, is_grad_dtype_used};
 use crate::autograd::transforms::level::{self, UnrecordedLevel};
 use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -82,6 +83,11 @@ impl Ord for ReadyNode {
 }
 
 const FRESH_STACK: usize = 16 << 20;
+
+thread_local! {
+    /// How many nodes this thread's last pass had, within limits: passes resemble each other, and growing copies.
+    static LAST_PASS: Cell<usize> = const { Cell::new(16) };
+}
 
 /// Runs backward from `roots` with these gradients. Returns the gradients at `options.inputs`.
 pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
@@ -156,7 +162,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     }
     let mut task = GraphTask {
         options,
-        nodes: Vec::with_capacity(16),
+        nodes: Vec::with_capacity(LAST_PASS.get()),
         buffers: InputBuffers::default(),
         captures: Vec::new(),
         ready_queue: BinaryHeap::new(),
@@ -173,6 +179,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         let mut index = NodeIndex::new();
         let starts = task.discover(&mut index, &edges);
         task.mark_needed(&index);
+        LAST_PASS.set(task.nodes.len().clamp(16, 4096));
         starts
     };
     let _plan = task_plan::publish(options.inputs.is_empty(), || task.nodes.iter().filter(|v| v.needed).map(|v| v.node));
@@ -256,14 +263,45 @@ impl<'a> GraphTask<'a> {
                 self.nodes[i].captured = !self.options.accumulate;
             }
         }
-        // In ascending order: every edge points to a smaller number, or to an accumulate node, which has no edges.
-        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
-        order.sort_unstable_by_key(|&i| self.nodes[i].node.seq());
-        for i in order {
-            if self.behind_is_needed(i) {
-                self.nodes[i].needed = true;
+        // Depth first: a node is decided when everything behind it is. Each node is opened once.
+        let mut opened = vec![false; self.nodes.len()];
+        let mut path: Vec<(u32, u32)> = Vec::with_capacity(64);
+        for root in 0..self.nodes.len() {
+            if opened[root] {
+                continue;
+            }
+            opened[root] = true;
+            path.push((root as u32, 0));
+            while let Some((i, next)) = path.last_mut() {
+                let at = *i as usize;
+                match self.nodes[at].targets.get(*next as usize) {
+                    Some(&t) => {
+                        *next += 1;
+                        if t != NO_INDEX && !opened[t as usize] {
+                            opened[t as usize] = true;
+                            path.push((t, 0));
+                        }
+                    }
+                    None => {
+                        path.pop();
+                        if self.behind_is_needed(at) {
+                            self.nodes[at].needed = true;
+                        }
+                    }
+                }
             }
         }
+    }
+
+    /// For each edge of a node, whether its gradient is needed.
+    #[inline]
+    fn needs(&self, i: usize) -> SmallVec<[bool; 4]> {
+        let targets = &self.nodes[i].targets;
+        let mut needs = SmallVec::with_capacity(targets.len());
+        for &t in targets {
+            needs.push(t != NO_INDEX && self.nodes[t as usize].needed);
+        }
+        needs
     }
 
     /// Whether a needed node lies behind this node.
@@ -377,7 +415,7 @@ impl<'a> GraphTask<'a> {
     #[inline]
     fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
-        let needs: SmallVec<[bool; 4]> = self.nodes[i].targets.iter().map(|&t| t != NO_INDEX && self.nodes[t as usize].needed).collect();
+        let needs = self.needs(i);
         let place = self.nodes[i].grads[0];
         let Some(made) = self.buffers.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.retain_graph))) else {
             return Ok(false);
@@ -419,7 +457,7 @@ impl<'a> GraphTask<'a> {
     }
 
     fn run_vjp(&mut self, i: usize, node: &'a Arc<Node>, hooks: Option<&NodeHooks>, grads: Grads) -> Result<()> {
-        let needs: SmallVec<[bool; 4]> = self.nodes[i].targets.iter().map(|&t| t != NO_INDEX && self.nodes[t as usize].needed).collect();
+        let needs = self.needs(i);
         let given = hooks.filter(|h| !h.post.is_empty()).map(|_| grads.clone());
         if grads.iter().all(Option::is_none) && !is_foreign(node) {
             return self.pass_none(i, node, hooks, given);

@@ -41,6 +41,8 @@ impl Gradient {
     }
 }
 
+const NO_PARAMS: [Scalar; 3] = [Scalar::Int(0); 3];
+
 /// The sum at one output of a node, and whether this pass allocated it (then it may be added to in place).
 pub(in crate::autograd) struct InputBuffer {
     pub grad: Gradient,
@@ -49,15 +51,11 @@ pub(in crate::autograd) struct InputBuffer {
 
 impl InputBuffer {
     /// Adds a gradient. The second one is added out of place, later ones in place if nothing else holds the sum; out of place if `recorded`,
-    /// since then sums have a history. An array is held by nothing else.
-    pub fn accumulate(self, grad: Gradient, recorded: bool) -> Result<InputBuffer> {
-        const NONE: [Scalar; 3] = [Scalar::Int(0); 3];
+    /// since then sums have a history.
+    fn accumulate(self, grad: Gradient, recorded: bool) -> Result<InputBuffer> {
         let (sum, grad) = match (self.grad, grad) {
             (Gradient::Array(sum), Gradient::Array(grad)) => {
-                if sum.storage().is_sole_owner() && sum.pointwise_direct_into(ADD, &[&sum, &grad], &Numbers::NONE, &NONE) {
-                    return Ok(InputBuffer { grad: Gradient::Array(sum), own: true });
-                }
-                if let Some(sum) = Array::pointwise_direct(ADD, sum.dtype(), &[&sum, &grad], &Numbers::NONE, &NONE) {
+                if let Some(sum) = Array::pointwise_direct(ADD, sum.dtype(), &[&sum, &grad], &Numbers::NONE, &NO_PARAMS) {
                     return Ok(InputBuffer { grad: Gradient::Array(sum), own: true });
                 }
                 (Tensor::new(sum), Tensor::new(grad))
@@ -95,6 +93,13 @@ impl InputBuffers {
             return Ok(());
         }
         let at = &mut self.buffers[*index as usize];
+        if let (Some(InputBuffer { grad: Gradient::Array(sum), own }), Gradient::Array(grad)) = (&mut *at, &grad)
+            && sum.storage().is_sole_owner()
+            && sum.pointwise_direct_into(ADD, &[sum, grad], &Numbers::NONE, &NO_PARAMS)
+        {
+            *own = true;
+            return Ok(());
+        }
         let sum = match at.take() {
             None => InputBuffer { grad, own },
             Some(sum) => sum.accumulate(grad, recorded)?,
