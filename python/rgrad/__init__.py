@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from ._names import ELSEWHERE as _ELSEWHERE
+from ._names import IN_PLACE as _IN_PLACE
 
 if TYPE_CHECKING:
     from ._core import *
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 # The native module keeps the only list of operations: pointwise ones are registered from its table.
 _core_names = [name for name in dir(_core) if not name.startswith("_") and name not in _ELSEWHERE]
 globals().update({name: getattr(_core, name) for name in _core_names})
+globals().update({name: getattr(_core.Tensor, name) for name in _IN_PLACE})
 
 # PyTorch's name of the native module, for code that reaches into it.
 _C = _core
@@ -71,6 +73,23 @@ if TYPE_CHECKING:
     from ._legacy_types import LongTensor as LongTensor
     from ._legacy_types import ShortTensor as ShortTensor
     from ._legacy_types import set_default_tensor_type as set_default_tensor_type
+    from ._numeric import blackman_window as blackman_window
+    from ._numeric import bucketize as bucketize
+    from ._numeric import cartesian_prod as cartesian_prod
+    from ._numeric import chain_matmul as chain_matmul
+    from ._numeric import combinations as combinations
+    from ._numeric import cumulative_trapezoid as cumulative_trapezoid
+    from ._numeric import gradient as gradient
+    from ._numeric import hamming_window as hamming_window
+    from ._numeric import hann_window as hann_window
+    from ._numeric import is_nonzero as is_nonzero
+    from ._numeric import is_same_size as is_same_size
+    from ._numeric import isin as isin
+    from ._numeric import searchsorted as searchsorted
+    from ._numeric import trapezoid as trapezoid
+    from ._numeric import trapz as trapz
+    from ._numeric import unravel_index as unravel_index
+    from ._numeric import vander as vander
     from ._settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
     from ._settings import compile as compile
     from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
@@ -121,6 +140,25 @@ _LEGACY_TYPES = (
     "ShortTensor",
     "set_default_tensor_type",
 )
+_NUMERIC = (
+    "blackman_window",
+    "bucketize",
+    "cartesian_prod",
+    "chain_matmul",
+    "combinations",
+    "cumulative_trapezoid",
+    "gradient",
+    "hamming_window",
+    "hann_window",
+    "is_nonzero",
+    "is_same_size",
+    "isin",
+    "searchsorted",
+    "trapezoid",
+    "trapz",
+    "unravel_index",
+    "vander",
+)
 _SETTINGS = (
     "are_deterministic_algorithms_enabled",
     "compile",
@@ -162,6 +200,7 @@ __getattr__, __dir__ = _lazily(
         **dict.fromkeys(_FUNCTIONS, "nn.functional"),
         "cdist": "nn.functional._distance",
         **dict.fromkeys(_LEGACY_TYPES, "_legacy_types"),
+        **dict.fromkeys(_NUMERIC, "_numeric"),
         **dict.fromkeys(_SETTINGS, "_settings"),
     },
 )
@@ -172,7 +211,9 @@ __all__ = sorted(  # noqa: PLE0605
     {
         *_core_names,
         *_FUNCTIONS,
+        *_IN_PLACE,
         *_LEGACY_TYPES,
+        *_NUMERIC,
         *_SETTINGS,
         "autograd",
         "backends",

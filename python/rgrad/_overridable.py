@@ -17,9 +17,9 @@ _TEMPLATE = """\
 def {name}({parameters}):
     if {plain}:
         {short}
-    elif _has({arguments}):
-        return _ask({name}, ({arguments},), ({positional},), dict({named}))
-    return _function({arguments})
+    elif _has({all}):
+        return _ask({name}, ({all},), ({positional},), dict({named}))
+    return _function({passed})
 """
 # A traceback shows the line of this file that the line of the function was made from.
 _FIRST_LINE = 17
@@ -40,7 +40,7 @@ def overridable(
     ``__torch_function__``, which is given those without default by position and the others by name.
 
     Args:
-        tensors: The parameters whose types decide. They have no default.
+        tensors: The parameters whose types decide. They have no default, or None.
         native: What the function calls, with ``takes``, if its other parameters have their defaults. It is called
             without a detour then.
         takes: The parameters that are passed to ``native``; one that ends in ``=`` is passed by name. None is not
@@ -54,7 +54,8 @@ def overridable(
         code, defaults = function.__code__, function.__defaults__ or ()
         names = code.co_varnames[: code.co_argcount]
         required = names[: len(names) - len(defaults)]
-        default_of = dict(zip(names[len(required) :], defaults, strict=True))
+        by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        default_of = dict(zip(names[len(required) :], defaults, strict=True)) | (function.__kwdefaults__ or {})
         short = "pass"
         if native is not None:
             passed = [name.removesuffix("=") for name in takes]
@@ -64,10 +65,14 @@ def overridable(
             short = (f"if {' and '.join(conditions)}: " if conditions else "") + f"return _native({call})"
         text = _TEMPLATE.format(
             name=function.__name__,
-            parameters=", ".join(f"{name}=None" if name in default_of else name for name in names),
+            parameters=", ".join(
+                f"{name}=None" if name in default_of else name
+                for name in (*names, *(["*", *by_name] if by_name else []))
+            ),
             plain=" and ".join(f"type({name}) is _Tensor" for name in tensors),
             short=short,
-            arguments=", ".join(names),
+            all=", ".join((*names, *by_name)),
+            passed=", ".join((*names, *(f"{name}={name}" for name in by_name))),
             positional=", ".join(required),
             named=", ".join(f"{name}={name}" for name in default_of),
         )
@@ -81,6 +86,7 @@ def overridable(
         exec(compile("\n" * (_FIRST_LINE - 1) + text, __file__, "exec"), scope)
         made: Any = scope[function.__name__]
         made.__defaults__ = function.__defaults__
+        made.__kwdefaults__ = function.__kwdefaults__
         return cast(F, functools.update_wrapper(made, function))
 
     return decorate

@@ -93,7 +93,7 @@ def test_tracebacks_show_the_line_that_was_made() -> None:
     frame = next(
         f for f in traceback.extract_tb(info.value.__traceback__) if f.filename.endswith("rgrad/_overridable.py")
     )
-    assert frame.line == "return _function({arguments})"
+    assert frame.line == "return _function({passed})"
     assert linecache.getline(frame.filename, frame.lineno or 0).strip() == frame.line
 
 
@@ -122,3 +122,22 @@ def test_functions_of_the_python_layer_use_the_decorator() -> None:
     # These only call the operation of the same name, which asks.
     assert set(F.__all__) - covered == {"linear", "prelu", "relu_", "sigmoid", "tanh", "threshold"}
     assert F.linear is _core.linear
+
+
+def test_parameters_that_are_given_by_name_only() -> None:
+    @overridable("x")
+    def scaled(x: rgrad.Tensor, by: float = 2.0, *, more: float = 1.0, less: float | None = None) -> Any:
+        return x * by + more - (less or 0.0)
+
+    class Loud(rgrad.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return args, kwargs
+
+    x = rgrad.ones(1)
+    assert scaled(x).item() == 3
+    assert scaled(x, 3.0, more=0.0, less=1.0).item() == 2
+    with pytest.raises(TypeError, match="positional"):
+        scaled(x, 2.0, 1.0)  # type: ignore[misc]
+    loud = x.as_subclass(Loud)
+    assert scaled(loud, more=5.0) == ((loud,), {"by": 2.0, "more": 5.0, "less": None})

@@ -1,0 +1,626 @@
+"""Functions of the top level that are made of others: search, integrals, differences, combinations, windows."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from ._core import Tensor, dtype
+from ._overridable import overridable
+
+
+def _as_tensor(value: Any, like: Tensor) -> Tensor:
+    return value if isinstance(value, Tensor) else _core.tensor(value, device=like.device)
+
+
+# ------------------------------------------------------------------------------------------------------------- search
+
+
+@overridable("sorted_sequence", "input")
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Tensor | float,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Find where elements would have to be inserted so that each row stays sorted, by bisection.
+
+    Args:
+        sorted_sequence: Shape ``(*, N)``, sorted along the last dimension. A nan on either side is passed by.
+        input: A number, or a tensor of shape ``(*, M)`` with the same leading dimensions; any shape if
+            ``sorted_sequence`` has one dimension.
+        out_int32: Give int32 instead of int64.
+        right: Give the place behind equal elements instead of the one before them.
+        side: ``"left"`` or ``"right"``, in place of ``right``.
+        sorter: Positions, int64 and of the shape of ``sorted_sequence``, that sort it.
+
+    Returns:
+        Places, of the shape of ``input``.
+
+    Raises:
+        RuntimeError: Shapes do not fit, ``side`` is no side or contradicts ``right``, or ``sorter`` is not int64.
+        TypeError: One of the tensors is complex.
+
+    Example:
+        >>> rgrad.searchsorted(rgrad.tensor([1.0, 3.0, 5.0]), rgrad.tensor([0.0, 3.0, 6.0]))
+        tensor([0, 1, 3])
+    """
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    right = right or side == "right"
+    values = _as_tensor(input, sorted_sequence)
+    shape = sorted_sequence.shape
+    if not shape:
+        raise RuntimeError("torch.searchsorted(): sorted_sequence should have at least one dimension")
+    if len(shape) > 1 and (values.dim() != len(shape) or values.shape[:-1] != shape[:-1]):
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(shape)} and input value "
+            f"tensor {list(values.shape)}"
+        )
+    if sorter is not None:
+        if sorter.shape != shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(shape)} and got sorter tensor {list(sorter.shape)}"
+            )
+        if sorter.dtype != _core.int64:
+            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got {sorter.dtype}")
+        sorted_sequence = sorted_sequence.detach().gather(-1, sorter)
+    rows, wanted = sorted_sequence.detach(), values.detach()
+    flat = wanted.reshape(-1) if len(shape) == 1 else wanted
+    size = shape[-1]
+    low = _core.zeros(flat.shape, dtype=_core.int64, device=flat.device)
+    if size:
+        high = low + size
+        # Each step halves the places that are left.
+        for _ in range(size.bit_length()):
+            middle = (low + high) // 2
+            at = rows.gather(-1, middle.clamp(max=size - 1))
+            further = ~(at > flat if right else at >= flat) & (middle < high)
+            low = _core.where(further, middle + 1, low)
+            high = _core.where(further, high, middle)
+    return low.reshape(wanted.shape).to(_core.int32 if out_int32 else _core.int64)
+
+
+@overridable("input", "boundaries")
+def bucketize(input: Tensor | float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Find the bucket of each element: bucket ``i`` lies between boundaries ``i - 1`` and ``i``.
+
+    Args:
+        input: A tensor of any shape, or a number.
+        boundaries: Shape ``(N)``, sorted.
+        out_int32: Give int32 instead of int64.
+        right: Whether an element that is a boundary belongs to the bucket behind it.
+
+    Returns:
+        Numbers from 0 to ``N``, of the shape of ``input``.
+
+    Raises:
+        RuntimeError: ``boundaries`` has another number of dimensions.
+
+    Example:
+        >>> rgrad.bucketize(rgrad.tensor([0.0, 3.0, 6.0]), rgrad.tensor([1.0, 3.0, 5.0]))
+        tensor([0, 1, 3])
+    """
+    if boundaries.dim() != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+@overridable("elements", "test_elements")
+def isin(
+    elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Tell for each element whether it is among others.
+
+    Args:
+        elements: A tensor of any shape, or a number.
+        test_elements: A tensor of any shape, or a number.
+        assume_unique: Has no effect.
+        invert: Tell whether it is not among them.
+
+    Returns:
+        A bool tensor of the shape of ``elements``.
+
+    Raises:
+        ValueError: Both are numbers.
+
+    Example:
+        >>> rgrad.isin(rgrad.arange(4), rgrad.tensor([2, 3]))
+        tensor([False, False,  True,  True])
+    """
+    if isinstance(elements, Tensor):
+        found, among = elements, _as_tensor(test_elements, elements)
+    elif isinstance(test_elements, Tensor):
+        found, among = _as_tensor(elements, test_elements), test_elements
+    else:
+        raise ValueError("isin: elements and test_elements are both numbers; one of them must be a tensor")
+    kind = _core.promote_types(found.dtype, among.dtype)
+    found, among = found.detach().to(kind), among.detach().to(kind)
+    ordered = among[among == among].sort().values  # nan is equal to nothing
+    if ordered.numel() == 0:
+        return _core.full(found.shape, invert, dtype=_core.bool, device=found.device)
+    at = searchsorted(ordered, found.contiguous()).clamp(max=ordered.numel() - 1)
+    same: Tensor = ordered[at] == found
+    return ~same if invert else same
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Tell whether the one element of a tensor is not 0.
+
+    Args:
+        input: A tensor of one element.
+
+    Raises:
+        RuntimeError: It has another number of elements.
+
+    Example:
+        >>> rgrad.is_nonzero(rgrad.tensor([0.5]))
+        True
+    """
+    return bool(input)
+
+
+# ----------------------------------------------------------------------------------------- integrals and differences
+
+
+def _pair(name: str, y: Tensor, x: Tensor | None, dim: int) -> tuple[Tensor, Tensor | None]:
+    """The sums of neighbours along `dim`, and the distances of their places."""
+    if not y.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    size = y.shape[dim]
+    sums = y.narrow(dim, 0, max(size - 1, 0)) + y.narrow(dim, min(1, size), max(size - 1, 0))
+    if x is None:
+        return sums, None
+    if not x.dim():
+        raise RuntimeError(f"{name}: The size of tensor `x` must be that of `y`, got a tensor without dimensions")
+    if x.dim() == 1:
+        if x.shape[0] != size:
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+        at = dim % y.dim()
+        x = x.reshape(*(size if i == at else 1 for i in range(y.dim())))
+    elif x.dim() < y.dim():
+        x = x.reshape(*[1] * (y.dim() - x.dim()), *x.shape)
+    length = x.shape[dim]
+    return sums, x.narrow(dim, min(1, length), max(length - 1, 0)) - x.narrow(dim, 0, max(length - 1, 0))
+
+
+@overridable("y", "x")
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """Compute the integral along a dimension by the trapezoidal rule.
+
+    Args:
+        y: Values at sample points.
+        x: The places of the points: as many as there are points, or a tensor that is broadcast with ``y``.
+        dx: The distance of neighbouring points, without ``x``.
+        dim: The dimension.
+
+    Returns:
+        A tensor without the dimension.
+
+    Raises:
+        IndexError: ``y`` has no dimensions.
+        RuntimeError: ``x`` does not fit.
+
+    Example:
+        >>> rgrad.trapezoid(rgrad.tensor([1.0, 2.0, 3.0]))
+        tensor(4.)
+    """
+    sums, gaps = _pair("trapezoid", y, x, dim)
+    return sums.sum(dim) * (dx / 2.0) if gaps is None else (gaps * sums).sum(dim) / 2.0
+
+
+trapz = trapezoid
+
+
+@overridable("y", "x")
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
+    """Compute the integral up to each point by the trapezoidal rule; see :func:`trapezoid`.
+
+    Args:
+        y: Values at sample points.
+        x: The places of the points.
+        dx: The distance of neighbouring points, without ``x``.
+        dim: The dimension.
+
+    Returns:
+        A tensor with one element less along the dimension.
+
+    Raises:
+        IndexError: ``y`` has no dimensions.
+        RuntimeError: ``x`` does not fit.
+
+    Example:
+        >>> rgrad.cumulative_trapezoid(rgrad.tensor([1.0, 2.0, 3.0]))
+        tensor([1.5000, 4.0000])
+    """
+    sums, gaps = _pair("cumulative_trapezoid", y, x, dim)
+    return (sums * (dx / 2.0)).cumsum(dim) if gaps is None else (gaps * sums).cumsum(dim) / 2.0
+
+
+@overridable("input")
+def gradient(
+    input: Tensor,
+    *,
+    spacing: float | Sequence[float] | Sequence[Tensor] = 1,
+    dim: int | Sequence[int] | None = None,
+    edge_order: int = 1,
+) -> tuple[Tensor, ...]:
+    """Estimate the derivatives along dimensions by differences of second order (Fornberg 1988).
+
+    Args:
+        input: Values of a function at points.
+        spacing: The distance of the points: one number, one for each dimension, or the coordinates of the points along
+            each dimension.
+        dim: The dimensions, by default all.
+        edge_order: 1 or 2: the order at the ends.
+
+    Returns:
+        One tensor of the shape of ``input`` for each dimension.
+
+    Raises:
+        RuntimeError: ``spacing`` does not fit, ``edge_order`` is another number, or there are not ``edge_order + 1``
+            points.
+
+    Example:
+        >>> rgrad.gradient(rgrad.tensor([1.0, 4.0, 9.0, 16.0]))
+        (tensor([3., 4., 6., 7.]),)
+    """
+    if edge_order not in (1, 2):
+        raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
+    dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    several = isinstance(spacing, (list, tuple))
+    spaces: list[Any] = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if several and len(spaces) != len(dims):
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar, or it's spacing and dim arguments to have "
+            f"the same length, but got a spacing argument of length {len(spaces)} and a dim argument of length "
+            f"{len(dims)}."
+        )
+    wrapped = [d % input.dim() if input.dim() else d for d in dims]
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(
+            f"dim {next(d for d in wrapped if wrapped.count(d) > 1)} appears multiple times in the list of dims"
+        )
+    for d in wrapped:
+        if input.shape[d] <= edge_order:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple(_slope(input, d, space, edge_order) for d, space in zip(wrapped, spaces, strict=True))
+
+
+def _slope(y: Tensor, dim: int, space: Any, edge_order: int) -> Tensor:
+    n = y.shape[dim]
+
+    def part(first: int, count: int) -> Tensor:
+        return y.narrow(dim, first, count)
+
+    if not isinstance(space, Tensor):
+        inner = (part(2, n - 2) - part(0, n - 2)) / (2 * space)
+        if edge_order == 1:
+            return _core.cat([(part(1, 1) - part(0, 1)) / space, inner, (part(n - 1, 1) - part(n - 2, 1)) / space], dim)
+        start = (-3 * part(0, 1) + 4 * part(1, 1) - part(2, 1)) / (2 * space)
+        end = (3 * part(n - 1, 1) - 4 * part(n - 2, 1) + part(n - 3, 1)) / (2 * space)
+        return _core.cat([start, inner, end], dim)
+    if space.dim() != 1 or space.shape[0] != n:
+        raise RuntimeError(
+            f"torch.gradient expected each element of spacing to have as many coordinates as the dimension has "
+            f"points, {n}, got shape {list(space.shape)}"
+        )
+    gaps = (space[1:] - space[:-1]).to(y.dtype).reshape(*(n - 1 if i == dim else 1 for i in range(y.dim())))
+    before, behind = gaps.narrow(dim, 0, n - 2), gaps.narrow(dim, 1, n - 2)
+    weights = -behind / (before * (before + behind)), before / (behind * (before + behind))
+    centre = (behind - before) / (before * behind)
+    inner = part(0, n - 2) * weights[0] + part(1, n - 2) * centre + part(2, n - 2) * weights[1]
+    first, last = gaps.narrow(dim, 0, 1), gaps.narrow(dim, n - 2, 1)
+    if edge_order == 1:
+        ends = (part(1, 1) - part(0, 1)) / first, (part(n - 1, 1) - part(n - 2, 1)) / last
+        return _core.cat([ends[0], inner, ends[1]], dim)
+    second, late = gaps.narrow(dim, 1, 1), gaps.narrow(dim, n - 3, 1)
+    start = (
+        part(0, 1) * (-(2.0 * first + second) / (first * (first + second)))
+        + part(1, 1) * ((first + second) / (first * second))
+        - part(2, 1) * (first / (second * (first + second)))
+    )
+    end = (
+        part(n - 3, 1) * (last / (late * (late + last)))
+        - part(n - 2, 1) * ((last + late) / (late * last))
+        + part(n - 1, 1) * ((2.0 * last + late) / (last * (late + last)))
+    )
+    return _core.cat([start, inner, end], dim)
+
+
+# ------------------------------------------------------------------------------------------------------- combinations
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Give all rows with one element of each vector; the last vector's elements change fastest.
+
+    Args:
+        tensors: Vectors.
+
+    Returns:
+        Shape ``(N1 * N2 * ..., K)`` for ``K`` vectors; one vector is given back as it is.
+
+    Raises:
+        RuntimeError: There is none, or one of them is no vector.
+
+    Example:
+        >>> rgrad.cartesian_prod(rgrad.tensor([1, 2]), rgrad.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = _core.meshgrid(*tensors, indexing="ij")
+    return _core.stack([grid.flatten() for grid in grids], 1)
+
+
+@overridable("input")
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Give all choices of ``r`` elements of a vector, in the order of :func:`itertools.combinations`.
+
+    Args:
+        input: A vector.
+        r: How many are chosen.
+        with_replacement: Whether an element may be chosen several times.
+
+    Returns:
+        A row for each choice.
+
+    Raises:
+        RuntimeError: ``input`` is no vector, or ``r`` is negative.
+
+    Example:
+        >>> rgrad.combinations(rgrad.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]])
+    """
+    if input.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return _core.empty(0, dtype=input.dtype, device=input.device)
+    n = input.numel()
+    count = math.comb(n + r - 1, r) if with_replacement and n else math.comb(n, r)
+    if count * r * 8 > 2**40:
+        raise MemoryError(f"combinations: there are {count} choices of {r} of {n} elements")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = _core.tensor(list(choose(range(n), r)), dtype=_core.int64, device=input.device).reshape(-1, r)
+    return input[rows]
+
+
+@overridable("x")
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Make a Vandermonde matrix: the powers of each element in a row.
+
+    Args:
+        x: A vector.
+        N: The number of columns, by default that of the elements.
+        increasing: Whether powers rise from left to right instead of falling.
+
+    Returns:
+        Shape ``(len(x), N)``.
+
+    Raises:
+        RuntimeError: ``x`` is no vector, or ``N`` is negative.
+
+    Example:
+        >>> rgrad.vander(rgrad.tensor([1, 2, 3]), 3)
+        tensor([[1, 1, 1],
+                [4, 2, 1],
+                [9, 3, 1]])
+    """
+    if x.dim() != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    columns = x.numel() if N is None else N
+    if columns < 0:
+        raise RuntimeError(f"N must be non-negative. Got {columns}")
+    kind = _core.int64 if x.dtype in (_core.bool, _core.uint8, _core.int8, _core.int16, _core.int32) else x.dtype
+    factors = x.to(kind).unsqueeze(1).expand(-1, max(columns - 1, 0))
+    ones = _core.ones(x.numel(), min(columns, 1), dtype=kind, device=x.device)
+    powers = _core.cat([ones, factors.cumprod(1)], 1)
+    return powers if increasing else powers.flip(1)
+
+
+@overridable("indices")
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Turn positions in a flattened tensor into coordinates.
+
+    Args:
+        indices: Positions, of any shape; negative ones count from the end.
+        shape: The shape of the tensor.
+
+    Returns:
+        A tensor of coordinates for each dimension, of the shape of ``indices``.
+
+    Raises:
+        TypeError: ``indices`` are no integers, or ``shape`` no sizes.
+        ValueError: A size is negative.
+
+    Example:
+        >>> rgrad.unravel_index(rgrad.tensor([3, 5]), (2, 3))
+        (tensor([1, 1]), tensor([0, 2]))
+    """
+    if indices.dtype == _core.bool or indices.is_floating_point():
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if any(not isinstance(size, int) for size in sizes):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    return tuple((indices // step) % size for step, size in zip(steps, sizes, strict=True))
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Compute the product of matrices in the order with the fewest multiplications (Cormen et al., chapter 15).
+
+    Args:
+        matrices: Two dimensions each.
+
+    Raises:
+        RuntimeError: There is none, one has another number of dimensions, or their sizes do not fit.
+
+    Example:
+        >>> rgrad.chain_matmul(rgrad.ones(2, 3), rgrad.ones(3, 4), rgrad.ones(4, 1))
+        tensor([[12.],
+                [12.]])
+    """
+    for i, m in enumerate(matrices):
+        if m.dim() != 2:
+            raise RuntimeError(f"chain_matmul: Tensor dimension is {m.dim()}, expected 2 instead: matrix {i}")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): expected at least one matrix")
+    n = len(matrices)
+    sizes = [matrices[0].shape[0], *(m.shape[1] for m in matrices)]
+    cost = [[0] * n for _ in range(n)]
+    cut = [[0] * n for _ in range(n)]
+    for length in range(2, n + 1):
+        for i in range(n - length + 1):
+            j = i + length - 1
+            cost[i][j], cut[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i: int, j: int) -> Tensor:
+        return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
+
+    return product(0, n - 1)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Tell whether two tensors have the same shape.
+
+    Args:
+        input: A tensor.
+        other: A tensor.
+
+    Example:
+        >>> rgrad.is_same_size(rgrad.ones(2), rgrad.ones(3))
+        False
+    """
+    return bool(input.shape == other.shape)
+
+
+# ------------------------------------------------------------------------------------------------------------ windows
+
+
+def _window(name: str, length: int, periodic: bool, waves: Sequence[float], options: dict[str, Any]) -> Tensor:
+    """A sum of cosines over the window."""
+    if length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    requires_grad = options.pop("requires_grad", False)
+    kind = options.get("dtype") or _core.get_default_dtype()
+    if not kind.is_floating_point:
+        raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
+    if length == 1:
+        return _core.ones(1, requires_grad=requires_grad, **options)
+    places = _core.arange(length, dtype=_core.float64) * (2 * math.pi / max(length if periodic else length - 1, 1))
+    made = _core.full((length,), waves[0], dtype=_core.float64)
+    for number, height in enumerate(waves[1:], 1):
+        made = made + height * (places * number).cos()
+    return made.to(dtype=kind, device=options.get("device") or _core.get_default_device()).requires_grad_(requires_grad)
+
+
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Hann window, ``0.5 - 0.5 cos(2 pi n / N)``.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length, so that windows join; otherwise it is one less.
+        dtype: A float dtype.
+        device: The device.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _window("hann_window", window_length, periodic, (0.5, -0.5), options)
+
+
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Hamming window, ``alpha - beta cos(2 pi n / N)``; see :func:`hann_window`.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length; otherwise it is one less.
+        alpha: The mean.
+        beta: The height of the wave.
+        dtype: A float dtype.
+        device: The device.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _window("hamming_window", window_length, periodic, (alpha, -beta), options)
+
+
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``; see :func:`hann_window`.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length; otherwise it is one less.
+        dtype: A float dtype.
+        device: The device.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.blackman_window(4)[1:]
+        tensor([0.3400, 1.0000, 0.3400])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _window("blackman_window", window_length, periodic, (0.42, -0.5, 0.08), options)
