@@ -1678,6 +1678,22 @@ class _PassesWanted:
         """How many of the tensors' gradients the pass computes that this thread is inside of."""
 
 @final
+class _UpdateFormula:
+    """A short program of pointwise operations that overwrites some of its inputs, for lists of tensors.
+
+    `rows` are tuples (name, operands, parameters). An operand below `inputs` is an input, one from there on the
+    result of a row, and a negative
+    one, -1 - k, number k; parameters are numbers. `writes` are pairs (input, row): the row's result overwrites the
+    input.
+    """
+    def __new__(cls, inputs: Tensor | Node | Sequence[Tensor | Node], rows: Any, writes: Any) -> Self: ...
+    def apply(self, lists: Any, numbers: Any) -> Any:
+        """Applies the formula to the first tensors of all lists, the second, and so on. Gives the places that it has
+        left as they were, because
+        their tensors need the operations one by one.
+        """
+
+@final
 class device:
     """Where a tensor's memory is: `cpu`, `wgpu` or `meta`. Other names of PyTorch make devices that can only be
     compared.
@@ -3974,6 +3990,7 @@ __all__ = [
     "UntypedStorage",
     "_FunctionCtx",
     "_PassesWanted",
+    "_UpdateFormula",
     "__version__",
     "_after_fork",
     "_ask_below",

@@ -12,6 +12,7 @@ mod pointwise;
 mod reduce;
 mod run;
 mod storage;
+mod together;
 mod transfer;
 mod value;
 
@@ -24,4 +25,5 @@ pub use pointwise::Numbers;
 pub use reduce::reduced_shape;
 pub use run::support_table;
 pub use storage::{Access, Change, Device, Storage, Version, new_age};
+pub use together::{ArrayGroup, OverwritingProgram};
 pub use value::Array;

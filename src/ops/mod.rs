@@ -35,8 +35,8 @@ pub mod scan;
 pub mod shape;
 pub mod softmax;
 mod standardize;
-
 pub mod unique;
+pub mod update;
 
 /// The declared functions of all families.
 pub const DECLARED: &[&[declared::Declared]] = &[

@@ -1,12 +1,44 @@
 """Adam and AdamW."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 from .. import _core
-from .._core import Tensor, _set_grad_enabled, is_grad_enabled
-from .optimizer import Optimizer, Params, number, refuse_differentiable
+from .._core import Tensor
+from ._update import Update, Values, plus, plus_product, plus_quotient
+from .optimizer import (
+    Batch,
+    Optimizer,
+    Params,
+    checked,
+    checked_betas,
+    checked_fused,
+    checked_rate,
+    option,
+    scalar_state,
+)
+
+
+def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
+    maximize, decay_kind, amsgrad = options
+    param, grad, mean, square, *rest = tensors
+    shrink, decay, grow, keep, add, root, eps, rate = numbers
+    if maximize:
+        grad = grad.neg()
+    if decay_kind == "decoupled":
+        param = param.mul(shrink)
+    elif decay_kind == "added":
+        grad = plus(grad, param, decay)
+    mean = mean.lerp(grad, grow)
+    square = plus_product(square.mul(keep), grad, grad, add)
+    values = {2: mean, 3: square}
+    if amsgrad:
+        square = values[4] = rest[0].maximum(square)
+    values[0] = plus_quotient(param, mean, square.sqrt().div(root).add(eps), rate)
+    return values
+
+
+_update = Update(_formula)
 
 
 class Adam(Optimizer):
@@ -37,22 +69,29 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        if not number("lr", lr) >= 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        checked_rate(lr)
         if not eps >= 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        numbers = tuple(number(f"betas[{i}]", beta) for i, beta in enumerate(betas))
-        for i, beta in enumerate(numbers):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
-        refuse_differentiable(type(self).__name__, differentiable)
+        checked_betas(betas)
+        checked("weight_decay", weight_decay)
+        if not (all(isinstance(b, float) for b in betas) or all(isinstance(b, Tensor) for b in betas)):
+            raise ValueError("betas must be either both floats or both Tensors")
+        for i, beta in enumerate(betas):
+            if isinstance(beta, Tensor):
+                if foreach and not capturable:
+                    raise ValueError(
+                        f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
+                    )
+                if beta.numel() != 1:
+                    raise ValueError(f"Tensor betas[{i}] must be 1-element")
+        betas = (option(betas[0], True), option(betas[1], True))
         super().__init__(
             params,
             {
                 "lr": lr,
-                "betas": numbers,
+                "betas": betas,
                 "eps": eps,
                 "weight_decay": weight_decay,
                 "amsgrad": amsgrad,
@@ -64,60 +103,48 @@ class Adam(Optimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
+        checked_fused(fused, foreach, differentiable)
 
-    def _start(self, param: Tensor, state: dict[str, Any], amsgrad: bool) -> None:
-        # float32, as PyTorch's: exact for 2^24 steps. On the CPU wherever the parameter is: the step reads it.
-        state["step"] = _core.tensor(0.0, dtype=_core.float32, device="cpu")
+    def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] = scalar_state(0.0)
         state["exp_avg"] = _core.zeros_like(param)
         state["exp_avg_sq"] = _core.zeros_like(param)
-        if amsgrad:
+        if group["amsgrad"]:
             state["max_exp_avg_sq"] = _core.zeros_like(param)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        loss = self._loss(closure)
-        mode = is_grad_enabled()
-        _set_grad_enabled(False)
-        try:
-            for group in self.param_groups:
-                self._step_group(group)
-        finally:
-            _set_grad_enabled(mode)
-        return loss
+        return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any]) -> None:
-        lr = number("lr", group["lr"])
-        beta1, beta2 = group["betas"]
-        eps, decay, amsgrad, maximize = group["eps"], group["weight_decay"], group["amsgrad"], group["maximize"]
-        decoupled = group["decoupled_weight_decay"]
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
-            state = self.state[param]
-            if not state:
-                self._start(param, state, amsgrad)
-            if maximize:
-                grad = -grad
-            if decay != 0:
-                if decoupled:
-                    param.mul_(1 - lr * decay)
-                else:
-                    grad = grad.add(param, alpha=decay)
-            mean, square = state["exp_avg"], state["exp_avg_sq"]
-            mean.lerp_(grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-            count = state["step"]
-            if isinstance(count, Tensor):
-                steps = count.add_(1).item()
-            else:
-                steps = state["step"] = count + 1
-            if amsgrad:
-                largest = state["max_exp_avg_sq"]
-                largest.copy_(_core.maximum(largest, square))
-                square = largest
-            denom = square.sqrt().div_(math.sqrt(1 - beta2**steps)).add_(eps)
-            param.addcdiv_(mean, denom, value=-lr / (1 - beta1**steps))
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+        differentiable = group["differentiable"]
+        rate, beta1, beta2, decay = (
+            option(value, differentiable) for value in (group["lr"], *group["betas"], group["weight_decay"])
+        )
+        kind = "none"
+        if isinstance(decay, Tensor) or decay != 0:
+            kind = "decoupled" if group["decoupled_weight_decay"] else "added"
+        names = ["exp_avg", "exp_avg_sq"]
+        if group["amsgrad"]:
+            names.append("max_exp_avg_sq")
+        for count, part in self._by_count(batch):
+            numbers = (
+                1 - rate * decay,
+                decay,
+                1 - beta1,
+                beta2,
+                1 - beta2,
+                (1 - beta2**count) ** 0.5,
+                group["eps"],
+                -rate / (1 - beta1**count),
+            )
+            _update(
+                (group["maximize"], kind, group["amsgrad"]),
+                part.lists(*names),
+                numbers,
+                names,
+                part.states if differentiable else None,
+            )
 
 
 class AdamW(Adam):

@@ -3,24 +3,125 @@
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
-from .._core import Tensor
+from .. import _core
+from .._core import Tensor, _set_grad_enabled, is_grad_enabled
 from .._info import typename
 from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
+from ._update import Update
 
 Params = Iterable[Any]
+ParamsT = Iterable[Any]
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+_global_pre_hooks: Hooks = OrderedDict()
+_global_post_hooks: Hooks = OrderedDict()
+
+#: The hooks of one optimizer, by the names that PyTorch gives the attributes.
+_HOOKS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def _registered(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer; it may return new ``(args, kwargs)``."""
+    return _registered(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer."""
+    return _registered(_global_post_hooks, hook)
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's ``step`` that calls the hooks of all optimizers and of this one."""
+
+    @wraps(step)
+    def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        before, after = own["_optimizer_step_pre_hooks"], own["_optimizer_step_post_hooks"]
+        if not (before or after or _global_pre_hooks or _global_post_hooks) or "_in_step" in own:
+            return step(self, *args, **kwargs)
+        # A step that calls its base's step is one step.
+        own["_in_step"] = True
+        try:
+            given: tuple[Any, ...] = (self, *args)
+            for hook in (*_global_pre_hooks.values(), *before.values()):
+                changed = hook(self, given, kwargs)
+                if changed is not None:
+                    if not (isinstance(changed, tuple) and len(changed) == 2):
+                        raise RuntimeError(
+                            f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                        )
+                    given, kwargs = changed
+            result = step(*given, **kwargs)
+            for hook in (*after.values(), *_global_post_hooks.values()):
+                hook(self, given, kwargs)
+            return result
+        finally:
+            own.pop("_in_step", None)
+
+    hooked.hooked = True  # type: ignore[attr-defined]
+    return hooked
 
 
 class _Required:
+    """The default of an option that groups must give."""
+
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
 required = _Required()
+
+
+class Batch:
+    """Parameters of a group that have a gradient, with gradients and states."""
+
+    __slots__ = ("grads", "params", "states")
+
+    def __init__(self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]) -> None:
+        self.params = params
+        self.grads = grads
+        self.states = states
+
+    def lists(self, *names: str) -> list[list[Any]]:
+        """Parameters, gradients, and what their states have under these names."""
+        return [self.params, self.grads, *([state[name] for state in self.states] for name in names)]
+
+    def chosen(self, places: Sequence[int]) -> "Batch":
+        """The parameters at these places."""
+        lists = (self.params, self.grads, self.states)
+        return Batch(*([items[at] for at in places] for items in lists))  # type: ignore[arg-type]
+
+    def by(self, keys: Sequence[Any]) -> list[tuple[Any, "Batch"]]:
+        """The parameters that have one key together."""
+        if all(key == keys[0] for key in keys):
+            return [(keys[0], self)]
+        places: dict[Any, list[int]] = {}
+        for at, key in enumerate(keys):
+            places.setdefault(key, []).append(at)
+        return [(key, self.chosen(found)) for key, found in places.items()]
+
+
+_count = Update(lambda options, tensors, numbers: {0: tensors[0].add(1.0)})
 
 
 class Optimizer:
@@ -37,10 +138,23 @@ class Optimizer:
         ValueError: There are no parameters, a tensor is not a leaf, or one is in two groups.
     """
 
+    _optimizer_step_pre_hooks: Hooks
+    _optimizer_step_post_hooks: Hooks
+    _optimizer_state_dict_pre_hooks: Hooks
+    _optimizer_state_dict_post_hooks: Hooks
+    _optimizer_load_state_dict_pre_hooks: Hooks
+    _optimizer_load_state_dict_post_hooks: Hooks
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        step = cls.__dict__.get("step")
+        if callable(step) and not getattr(step, "hooked", False):
+            cls.step = _with_hooks(step)  # type: ignore[method-assign]
+
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        for name in _HOOKS:
+            self.__dict__[name] = OrderedDict()
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
         if isinstance(params, Tensor):
@@ -85,7 +199,7 @@ class Optimizer:
         for param in entries:
             if not isinstance(param, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(param))
-            if not (param.is_leaf or param.retains_grad):
+            if not self.defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in group:
@@ -94,7 +208,8 @@ class Optimizer:
         ids = {id(param) for param in entries}
         if len(ids) != len(entries):
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=3,
             )
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
@@ -126,7 +241,7 @@ class Optimizer:
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; ``closure`` computes the loss again and is called with grad enabled."""
-        raise NotImplementedError(f"{type(self).__name__}.step")
+        raise NotImplementedError
 
     @staticmethod
     def _loss(closure: Callable[[], Any] | None) -> Any:
@@ -135,7 +250,59 @@ class Optimizer:
         with enable_grad():
             return closure()
 
-    # Hooks. A step without hooks costs nothing: the first one registered puts a wrapper on the instance.
+    # What the steps of most optimizers are made of.
+
+    def _run(self, closure: Callable[[], Any] | None) -> Any:
+        """Compute the loss again, and step each group, without recording unless the step is differentiable."""
+        loss = self._loss(closure)
+        mode = is_grad_enabled()
+        _set_grad_enabled(bool(self.defaults.get("differentiable")))
+        try:
+            for group in self.param_groups:
+                batch = self._batch(group)
+                if batch.params:
+                    self._step_group(group, batch)
+        finally:
+            _set_grad_enabled(mode)
+        return loss
+
+    def _batch(self, group: dict[str, Any]) -> Batch:
+        batch = Batch([], [], [])
+        all_states = self.state
+        params, grads, states = batch.params.append, batch.grads.append, batch.states.append
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            if grad.is_sparse:
+                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+            params(param)
+            grads(grad)
+            state = all_states[param]
+            if not state:
+                self._start(param, grad, state, group)
+            states(state)
+        return batch
+
+    def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Make the state of a parameter before its first step."""
+
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+        """Write the parameters and states of a group."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _by_count(batch: Batch) -> list[tuple[float, Batch]]:
+        """Count the step of each parameter; those that have made equally many, together with how many these are."""
+        counts = [state["step"] for state in batch.states]
+        if all(isinstance(count, Tensor) for count in counts):
+            _count((), [counts], ())
+            return batch.by([count.item() for count in counts])
+        for state in batch.states:
+            state["step"] += 1
+        return batch.by([float(state["step"]) for state in batch.states])
+
+    # Hooks.
 
     def _wrap_step(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         current: Callable[..., Any] | None = self.__dict__.get("step")
@@ -151,60 +318,53 @@ class Optimizer:
             current = bound
         self.__dict__["step"] = wrap(current)
 
-    def _with_hooks(self) -> None:
-        if "_step_hooked" in self.__dict__:
-            return
-        self._step_hooked = True
-        owner, before, after = weakref.ref(self), self._pre_hooks, self._post_hooks
-
-        def wrap(inner: Callable[..., Any]) -> Callable[..., Any]:
-            @wraps(inner)
-            def step(*args: Any, **kwargs: Any) -> Any:
-                for pre in list(before.values()):
-                    changed = pre(owner(), args, kwargs)
-                    if changed is not None:
-                        if not (isinstance(changed, tuple) and len(changed) == 2):
-                            raise RuntimeError(
-                                f"step hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
-                            )
-                        args, kwargs = changed
-                result = inner(*args, **kwargs)
-                for post in list(after.values()):
-                    post(owner(), args, kwargs)
-                return result
-
-            return step
-
-        self._wrap_step(wrap)
-
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``."""
-        self._with_hooks()
-        handle = RemovableHandle(self._pre_hooks)
-        self._pre_hooks[handle.id] = hook
-        return handle
+        return _registered(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
-        self._with_hooks()
-        handle = RemovableHandle(self._post_hooks)
-        self._post_hooks[handle.id] = hook
-        return handle
+        return _registered(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before :meth:`state_dict` reads anything."""
+        return _registered(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` on what :meth:`state_dict` gives; it may return another dict."""
+        return _registered(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before loading, with a shallow copy; it may return another dict."""
+        return _registered(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after loading."""
+        return _registered(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # State.
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, with parameters replaced by their numbers: ``{"state": ..., "param_groups": ...}``."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
         numbers: dict[int, int] = {}
         groups = []
+        start = 0
         for group in self.param_groups:
-            for param in group["params"]:
-                numbers.setdefault(id(param), len(numbers))
+            for at, param in enumerate(group["params"], start):
+                numbers.setdefault(id(param), at)
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [numbers[id(param)] for param in group["params"]]
+            start += len(group["params"])
             groups.append(packed)
         state = {(numbers[id(key)] if isinstance(key, Tensor) else key): value for key, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        made: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            changed = hook(self, made)
+            if changed is not None:
+                made = changed
+        return made
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over options and state; tensors of the state are copied to their parameter's device and dtype.
@@ -212,6 +372,11 @@ class Optimizer:
         Raises:
             ValueError: The groups differ in number or size; nothing has changed then.
         """
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -229,7 +394,7 @@ class Optimizer:
             if param is None:
                 state[key] = value
             else:
-                state[param] = {name: _fitted(name, item, param) for name, item in value.items()}
+                state[param] = _fitted(None, value, param)
         groups = []
         for own, saved in pairs:
             group = {key: _copied(value) for key, value in saved.items() if key != "params"}
@@ -239,36 +404,59 @@ class Optimizer:
             # Options that did not exist when the state was saved keep their present values.
             groups.append({**{key: value for key, value in own.items() if key not in group}, **group})
         self.__setstate__({"state": state, "param_groups": groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__dict__.setdefault("_pre_hooks", OrderedDict())
-        self.__dict__.setdefault("_post_hooks", OrderedDict())
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+        self.defaults.setdefault("differentiable", False)
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
+        # States that old versions saved count with numbers.
+        for entry in self.state.values():
+            for name in self._counters:
+                if isinstance(entry, dict) and isinstance(entry.get(name), (int, float)):
+                    entry[name] = scalar_state(entry[name])
+
+    #: Which entries of a state are 0-d tensors beside the parameter's own.
+    _counters: tuple[str, ...] = ("step",)
 
     def __repr__(self) -> str:
         lines = []
         for i, group in enumerate(self.param_groups):
             lines.append(f"\nParameter Group {i}\n")
-            lines.extend(f"    {key}: {group[key]}\n" for key in sorted(group) if key not in ("params", "param_names"))
+            lines.extend(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
         return f"{type(self).__name__} (" + "".join(lines) + ")"
 
 
-def _fitted(name: str, item: Any, param: Tensor) -> Any:
+def scalar_state(value: float) -> Tensor:
+    """A number of a state as PyTorch keeps it: 0-d, float32 (float64 where that is the default), on the CPU.
+
+    float16 would stop counting at 2048, and reading it from another device would wait for that device.
+    """
+    dtype = _core.float64 if _core.get_default_dtype() == _core.float64 else _core.float32
+    return _core.tensor(float(value), dtype=dtype, device="cpu")
+
+
+def _fitted(name: Any, item: Any, param: Tensor) -> Any:
     """An entry of a parameter's state as that parameter needs it."""
-    if not isinstance(item, Tensor):
-        return _copied(item)
-    # The count of steps stays float32 on the CPU whatever the parameter is: float16 would stop counting at 2048, and
-    # reading it from another device would wait for that device.
-    if name == "step":
-        return item.detach().to("cpu", copy=True)
-    kind = param.dtype if param.is_floating_point() else item.dtype
-    return item.detach().to(param.device, kind, copy=True)
+    if isinstance(item, Tensor):
+        # The count of steps stays what it is whatever the parameter is.
+        if name == "step":
+            return item.detach().to("cpu", copy=True)
+        kind = param.dtype if param.is_floating_point() else item.dtype
+        return item.detach().to(param.device, kind, copy=True)
+    if isinstance(item, dict):
+        return {key: _fitted(key, value, param) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return type(item)(_fitted(None, value, param) for value in item)
+    return item
 
 
 def _copied(value: Any) -> Any:
@@ -281,20 +469,53 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def number(name: str, value: Any) -> float:
-    """A hyperparameter as a Python number; one-element tensors are read."""
-    if isinstance(value, Tensor):
-        if value.numel() != 1:
-            raise ValueError(f"Tensor {name} must be 1-element")
-        return float(value.item())
-    result: float = value
-    return result
+def checked_rate(lr: Any, least: str = "Invalid learning rate: {}") -> None:
+    """Refuse learning rates that are negative, not a number, or tensors of several elements.
+
+    Raises:
+        ValueError: See above.
+    """
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not lr >= 0.0:
+        raise ValueError(least.format(lr))
 
 
-def refuse_differentiable(optimizer: str, differentiable: bool) -> None:
-    """Raise NotImplementedError for ``differentiable=True``."""
-    if differentiable:
-        raise NotImplementedError(
-            f"{optimizer}: differentiable=True is not available; update tensors out of place and use autograd.grad "
-            "with create_graph=True to differentiate through steps"
-        )
+def checked_betas(betas: Sequence[Any]) -> None:
+    """Refuse decay rates outside [0, 1).
+
+    Raises:
+        ValueError: See above.
+    """
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def checked(name: str, value: Any) -> None:
+    """Refuse a negative option.
+
+    Raises:
+        ValueError: See above.
+    """
+    if not value >= 0.0:
+        raise ValueError(f"Invalid {name} value: {value}")
+
+
+def checked_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """Refuse implementations that exclude each other. Here all of them are the same one.
+
+    Raises:
+        RuntimeError: See above.
+    """
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def option(value: Any, differentiable: bool) -> Any:
+    """An option as a number; in a differentiable step a tensor stays one, since gradients may go to it."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.squeeze() if differentiable else value.item()

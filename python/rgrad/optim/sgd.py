@@ -3,8 +3,28 @@
 from collections.abc import Callable
 from typing import Any
 
-from .._core import Tensor, _set_grad_enabled, is_grad_enabled
-from .optimizer import Optimizer, Params, number, refuse_differentiable
+from .. import _core
+from .._core import Tensor
+from ._update import Update, Values, plus
+from .optimizer import Batch, Optimizer, Params, checked_fused, option
+
+
+def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
+    maximize, decays, nesterov, first = options
+    param, grad, *rest = tensors
+    rate, decay, momentum, keep = numbers
+    if maximize:
+        grad = grad.neg()
+    if decays:
+        grad = plus(grad, param, decay)
+    if not rest:
+        return {0: plus(param, grad, rate)}
+    buffer = grad if first else plus(rest[0].mul(momentum), grad, keep)
+    update = plus(grad, buffer, momentum) if nesterov else buffer
+    return {2: buffer, 0: plus(param, update, rate)}
+
+
+_update = Update(_formula)
 
 
 class SGD(Optimizer):
@@ -24,7 +44,7 @@ class SGD(Optimizer):
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -32,7 +52,9 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if number("lr", lr) < 0.0:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if lr < 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
         if momentum < 0.0:
             raise ValueError(f"Invalid momentum value: {momentum}")
@@ -40,7 +62,6 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        refuse_differentiable("SGD", differentiable)
         super().__init__(
             params,
             {
@@ -55,47 +76,43 @@ class SGD(Optimizer):
                 "fused": fused,
             },
         )
+        checked_fused(fused, foreach, differentiable)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        loss = self._loss(closure)
-        mode = is_grad_enabled()
-        _set_grad_enabled(False)
-        try:
-            for group in self.param_groups:
-                alpha = -number("lr", group["lr"])
-                if group["momentum"] == 0 and group["weight_decay"] == 0:
-                    if group["maximize"]:
-                        alpha = -alpha
-                    for param in group["params"]:
-                        grad = param.grad
-                        if grad is not None:
-                            param.add_(grad, alpha=alpha)
-                else:
-                    self._step_group(group, alpha)
-        finally:
-            _set_grad_enabled(mode)
-        return loss
+        return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], alpha: float) -> None:
-        momentum, nesterov, decay, maximize = (
-            group[name] for name in ("momentum", "nesterov", "weight_decay", "maximize")
-        )
-        keep = 1 - group["dampening"]
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
-            if maximize:
-                grad = -grad
-            if decay != 0:
-                grad = grad.add(param, alpha=decay)
-            if momentum != 0:
-                state = self.state[param]
-                buffer = state.get("momentum_buffer")
-                if buffer is None:
-                    buffer = state["momentum_buffer"] = grad.detach().clone()
-                else:
-                    buffer.mul_(momentum).add_(grad, alpha=keep)
-                grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
-            param.add_(grad, alpha=alpha)
+    def _batch(self, group: dict[str, Any]) -> Batch:
+        if group["momentum"] != 0:
+            return super()._batch(group)
+        pairs = [(param, param.grad) for param in group["params"]]
+        params = [param for param, grad in pairs if grad is not None]
+        # Without momentum there is no state, not even an empty one.
+        return Batch(params, [grad for _, grad in pairs if grad is not None], [{} for _ in params])
+
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+        differentiable = group["differentiable"]
+        rate, decay = (option(group[name], differentiable) for name in ("lr", "weight_decay"))
+        momentum = group["momentum"]
+        numbers = (-rate, decay, momentum, 1 - group["dampening"])
+        decays = isinstance(decay, Tensor) or decay != 0
+        if momentum == 0:
+            _update(
+                (group["maximize"], decays, False, False),
+                batch.lists(),
+                numbers,
+                (),
+                batch.states if differentiable else None,
+            )
+            return
+        for first, part in batch.by([state.get("momentum_buffer") is None for state in batch.states]):
+            if first:
+                for grad, state in zip(part.grads, part.states, strict=True):
+                    state["momentum_buffer"] = _core.empty_like(grad)
+            _update(
+                (group["maximize"], decays, group["nesterov"], first),
+                part.lists("momentum_buffer"),
+                numbers,
+                ("momentum_buffer",),
+                part.states if differentiable else None,
+            )

@@ -6,6 +6,7 @@ use super::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -116,6 +117,27 @@ impl Program<'_> {
     pub fn dtype(&self) -> DType {
         self.code.steps.last().map_or(DType::Bool, |s| s.out)
     }
+}
+
+/// The operands of one run of a program that runs several times: dense elements of one layout, without strides of their own.
+#[derive(Debug)]
+pub struct ProgramRun<'a> {
+    pub elements: usize,
+    /// The memory of each input, and its first element.
+    pub inputs: SmallVec<[(Memory<'a>, usize); 6]>,
+    /// The memory of each output, which begins with its first element.
+    pub outputs: SmallVec<[Memory<'a>; 4]>,
+}
+
+/// A program that runs once for each of several groups of operands.
+#[derive(Debug)]
+pub struct ProgramRuns<'a, 'm> {
+    pub code: &'a Code,
+    /// The dtype of all inputs.
+    pub dtype: DType,
+    /// The steps whose results are stored.
+    pub outputs: &'a [usize],
+    pub runs: &'a [ProgramRun<'m>],
 }
 
 /// Whether a backend supports a request.
@@ -260,6 +282,38 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// # Safety
     /// As for `run`.
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()>;
+
+    /// Runs a program on each group of operands. Groups may run in any order, and at the same time.
+    ///
+    /// # Errors
+    /// As for `run`, before anything is written on the CPU.
+    ///
+    /// # Safety
+    /// As for `run_program`, of every group. What one group writes, no other group reads or writes.
+    unsafe fn run_program_each(&self, program: &ProgramRuns<'_, '_>) -> Result<()> {
+        for run in program.runs.iter().filter(|r| r.elements > 0) {
+            let inputs = run.inputs.iter().map(|(memory, offset)| ProgramInput {
+                memory: *memory,
+                offset: *offset,
+                dtype: program.dtype,
+                strides: None,
+            });
+            let inputs: SmallVec<[ProgramInput<'_>; 6]> = inputs.collect();
+            let outputs: SmallVec<[(usize, Memory<'_>); 4]> = program.outputs.iter().copied().zip(run.outputs.iter().copied()).collect();
+            let one = Program {
+                code: program.code,
+                shape: &[run.elements],
+                strides: &[1],
+                inputs: &inputs,
+                outputs: &outputs,
+                should_continue: &|| true,
+                is_written: &AtomicBool::new(false),
+            };
+            // SAFETY: the caller's.
+            unsafe { self.run_program(&one)? };
+        }
+        Ok(())
+    }
 
     /// Determines the size of a result that depends on values. Waits for the device.
     ///

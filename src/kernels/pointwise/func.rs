@@ -50,10 +50,10 @@ impl Func {
         }
     }
 
-    /// Whether Python numbers beside floats of 16 bits are rounded to them first. Products and quotients see the number in the float32 that
+    /// Whether Python numbers beside floats of 16 bits are rounded to them first. Products, quotients and lerp see the number in the float32 that
     /// they are computed in, as PyTorch's kernels do.
     pub fn rounds_numbers(self) -> bool {
-        !matches!(self.row, RowId::Mul | RowId::Div | RowId::FloorDivide | RowId::DivFloor | RowId::DivTrunc)
+        !matches!(self.row, RowId::Mul | RowId::Div | RowId::FloorDivide | RowId::DivFloor | RowId::DivTrunc | RowId::Lerp)
     }
 
     /// The same for parameters: few of PyTorch's kernels round them.

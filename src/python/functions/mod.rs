@@ -16,6 +16,7 @@ pub(crate) mod pointwise;
 mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+mod update;
 
 use pyo3::prelude::*;
 
@@ -32,5 +33,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     blocks::register(m)?;
     matmul::register(m)?;
     normalize::register(m)?;
-    loss::register(m)
+    loss::register(m)?;
+    update::register(m)
 }

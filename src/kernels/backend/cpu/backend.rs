@@ -6,7 +6,7 @@ use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
 use super::{answer, operands, pointwise, widened};
-use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined, not_implemented};
+use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::DType;
@@ -132,6 +132,11 @@ impl Backend for Cpu {
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
         // SAFETY: the caller's.
         unsafe { operands::run_program(program) }
+    }
+
+    unsafe fn run_program_each(&self, program: &ProgramRuns<'_, '_>) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { operands::run_program_each(program) }
     }
 
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {

@@ -2,11 +2,12 @@
 
 use super::copy;
 use super::memory::alloc::Buffer;
-use super::pointwise::fused::{FusedInput, Runner};
+use super::pointwise::fused::{FusedInput, Placement, Runner};
 use super::reduce::{BlockProducer, ReduceInput};
-use crate::backend::contract::{Operand, Program, View};
+use crate::backend::contract::{Operand, Program, ProgramRun, ProgramRuns, View};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
+use smallvec::smallvec;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
@@ -253,6 +254,31 @@ pub(super) unsafe fn run_program(program: &Program<'_>) -> Result<()> {
     // SAFETY: the caller's.
     unsafe { runner(program)? }.run(&|| (program.should_continue)());
     program.is_written.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Runs a program on each group of operands: the steps are prepared once.
+///
+/// # Errors
+/// As for `runner`.
+///
+/// # Safety
+/// As for `Backend::run_program_each`.
+pub(super) unsafe fn run_program_each(program: &ProgramRuns<'_, '_>) -> Result<()> {
+    let size = program.dtype.size();
+    let placed = |run: &ProgramRun<'_>| {
+        let mut places = smallvec![std::ptr::null_mut(); program.code.steps.len()];
+        for (step, memory) in program.outputs.iter().zip(&run.outputs) {
+            places[*step] = memory.address();
+        }
+        let inputs = run.inputs.iter().map(|(m, offset)| m.address().wrapping_add(offset * size).cast_const()).collect();
+        Placement { n: run.elements, inputs, places }
+    };
+    let all: Vec<Placement> = program.runs.iter().map(placed).collect();
+    let Some(first) = all.first() else { return Ok(()) };
+    let inputs: Vec<FusedInput<'_>> = first.inputs.iter().map(|p| FusedInput { ptr: *p, dtype: program.dtype, strides: None }).collect();
+    // SAFETY: the caller's, for this group and all others.
+    unsafe { Runner::new(program.code, &[first.n], &[1], &inputs, &first.places)?.run_each(&all) };
     Ok(())
 }
 

@@ -56,8 +56,6 @@ struct PreparedStep {
     kernel: Option<DenseLoop>,
     slots: Vec<KernelSlot>,
     register: usize,
-    /// Where the result is written, for a step whose result is kept.
-    place: Option<*mut u8>,
     size: usize,
     /// The move of a cast.
     cast: Option<(ConvertFn, usize)>,
@@ -77,11 +75,24 @@ struct StridedRead {
 #[derive(Clone, Copy)]
 struct ConstantLine([u8; 64]);
 
+/// Where a program reads and writes.
+pub struct Placement {
+    /// Elements of each input and output.
+    pub n: usize,
+    pub inputs: SmallVec<[*const u8; 8]>,
+    /// For each step where its result is written; null if it is not kept.
+    pub places: SmallVec<[*mut u8; 16]>,
+}
+
+// SAFETY: the pointers are into operands that the caller keeps alive while the program runs; each range is written by one thread only.
+unsafe impl Send for Placement {}
+// SAFETY: as above.
+unsafe impl Sync for Placement {}
+
 /// A program with its memory, ready to be run over any range of its elements.
 pub struct Runner {
-    n: usize,
+    placement: Placement,
     steps: Vec<PreparedStep>,
-    inputs: Vec<(*const u8, usize)>,
     walks: Vec<StridedRead>,
     constants: Vec<ConstantLine>,
     /// Registers, with those that conversions and strided inputs use.
@@ -211,32 +222,32 @@ impl Runner {
                     free.push(register_of[j]);
                 }
             }
-            let place = (!places[i].is_null()).then_some(places[i]);
-            steps.push(PreparedStep { kernel, slots, register, place, size: step.out.size(), cast, narrow });
+            steps.push(PreparedStep { kernel, slots, register, size: step.out.size(), cast, narrow });
         }
-        let inputs = inputs.iter().map(|i| (i.ptr, i.dtype.size())).collect();
+        let placement = Placement { n, inputs: inputs.iter().map(|i| i.ptr).collect(), places: SmallVec::from_slice(places) };
         let gathered = walks.len();
         let lone = match &steps[..] {
             [step] => {
-                step.place.is_some()
+                !places[0].is_null()
                     && step.kernel.is_some()
                     && step.narrow.is_none()
                     && step.slots.iter().all(|s| matches!(s.read, SlotRead::Aligned(_)) && s.convert.is_none())
             }
             _ => false,
         };
-        Ok(Runner { n, steps, inputs, walks, constants, registers, converted, gathered, lone })
+        Ok(Runner { placement, steps, walks, constants, registers, converted, gathered, lone })
     }
 
     /// Computes every element, unless `goes_on` returns false; this thread calls it regularly.
     pub fn run(&self, should_continue: &dyn Fn() -> bool) {
-        let tasks = self.n.div_ceil(GRAIN);
+        let n = self.placement.n;
+        let tasks = n.div_ceil(GRAIN);
         let mut first = 0;
         while first < tasks {
             parallel_for(TOGETHER.min(tasks - first), |i| {
                 let start = (first + i) * GRAIN;
                 // SAFETY: below n; each range is computed once.
-                unsafe { self.range(start, GRAIN.min(self.n - start), None) };
+                unsafe { self.range(start, GRAIN.min(n - start), None) };
             });
             first += TOGETHER;
             if first < tasks && !should_continue() {
@@ -245,11 +256,51 @@ impl Runner {
         }
     }
 
+    /// Computes every element of other memory than that of `new`, one run for each placement. No input may have strides of its own.
+    ///
+    /// # Safety
+    /// As for `new`, of every placement: the same inputs and kept steps. What one run writes, no other run reads or writes.
+    pub unsafe fn run_each(&self, all: &[Placement]) {
+        debug_assert!(self.walks.is_empty(), "runs over other memory are dense");
+        let mut pieces: Vec<(usize, usize, usize)> = Vec::new();
+        // Small runs share a task.
+        let (mut tasks, mut elements) = (vec![0], 0);
+        for (run, placement) in all.iter().enumerate() {
+            for start in (0..placement.n).step_by(GRAIN) {
+                let len = GRAIN.min(placement.n - start);
+                pieces.push((run, start, len));
+                elements += len;
+                if elements >= GRAIN {
+                    tasks.push(pieces.len());
+                    elements = 0;
+                }
+            }
+        }
+        if elements > 0 {
+            tasks.push(pieces.len());
+        }
+        parallel_for(tasks.len() - 1, |i| {
+            for (run, start, len) in &pieces[tasks[i]..tasks[i + 1]] {
+                // SAFETY: the caller's; each range is computed once.
+                unsafe { self.range_of(&all[*run], *start, *len, None) };
+            }
+        });
+    }
+
     /// Computes the elements `start..start + len`; with `to`, the last step's results go there, densely, too or instead of into a register.
     ///
     /// # Safety
     /// There are so many, no other thread computes them at the same time, and `to` has room for them, aligned.
     pub unsafe fn range(&self, start: usize, len: usize, to: Option<*mut u8>) {
+        // SAFETY: the caller's.
+        unsafe { self.range_of(&self.placement, start, len, to) };
+    }
+
+    /// As `range`, in other memory.
+    ///
+    /// # Safety
+    /// As for `range` and `run_each`.
+    unsafe fn range_of(&self, placement: &Placement, start: usize, len: usize, to: Option<*mut u8>) {
         let lines = (self.registers + self.converted + self.gathered) * (REGISTER / 64);
         SCRATCH.with(|s| {
             let mut s = s.borrow_mut();
@@ -262,7 +313,7 @@ impl Runner {
             while done < len {
                 let now = if self.lone { len - done } else { (len - done).min(BLOCK) };
                 // SAFETY: the scratch holds all registers; the rest is the promise made to `new`.
-                unsafe { self.block(start + done, now, scratch, to.map(|p| p.add(done * size))) };
+                unsafe { self.block(placement, start + done, now, scratch, to.map(|p| p.add(done * size))) };
                 done += now;
             }
         });
@@ -270,23 +321,24 @@ impl Runner {
 
     /// # Safety
     /// `scratch` holds all registers, `to` as many elements as the block, and the block lies inside the program's elements.
-    unsafe fn block(&self, start: usize, len: usize, scratch: *mut u8, to: Option<*mut u8>) {
+    unsafe fn block(&self, placement: &Placement, start: usize, len: usize, scratch: *mut u8, to: Option<*mut u8>) {
         let mut loaded = 0u64;
         let end = self.steps.len() - 1;
         for (i, step) in self.steps.iter().enumerate() {
             let mut at = [std::ptr::null::<u8>(); MAX_INPUTS];
             // SAFETY: the caller's; registers have room for a block of the widest elements.
             unsafe {
-                let dst = match (step.place, to) {
-                    (Some(p), _) => p.add(start * step.size),
-                    (None, Some(to)) if i == end => to,
+                let place = placement.places[i];
+                let dst = match to {
+                    _ if !place.is_null() => place.add(start * step.size),
+                    Some(to) if i == end => to,
                     _ => scratch.add(step.register * REGISTER),
                 };
                 for slot in &step.slots {
                     let mut src: *const u8 = match slot.read {
                         SlotRead::Register(r) => scratch.add(r * REGISTER),
-                        SlotRead::Written(j) => self.steps[j].place.map_or(std::ptr::null(), |p| p.add(start * slot.size).cast_const()),
-                        SlotRead::Aligned(j) => self.inputs[j].0.add(start * slot.size),
+                        SlotRead::Written(j) => placement.places[j].add(start * slot.size).cast_const(),
+                        SlotRead::Aligned(j) => placement.inputs[j].add(start * slot.size),
                         SlotRead::Strided(w) => match self.walks[w].dense(start, len) {
                             Some(p) => p,
                             None => {
@@ -321,7 +373,8 @@ impl Runner {
                     (None, None) => {}
                 }
                 if i == end
-                    && let (Some(_), Some(to)) = (step.place, to)
+                    && !place.is_null()
+                    && let Some(to) = to
                 {
                     std::ptr::copy_nonoverlapping(dst.cast_const(), to, len * step.size);
                 }

@@ -1,0 +1,100 @@
+"""Adafactor."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .._info import finfo
+from .optimizer import Batch, Optimizer, Params, checked_rate, option, scalar_state
+
+
+class Adafactor(Optimizer):
+    """Adam that keeps squared gradients of matrices as a row and a column, not whole (Shazeer and Stern 2018).
+
+    Args:
+        params: Parameters.
+        lr: The largest relative step; from step ``1 / lr²`` on it is ``1 / sqrt(t)``.
+        beta2_decay: The mean of squares forgets with ``1 - t^beta2_decay``.
+        eps: A term for the squared gradients (None: the dtype's precision), and the least size of a parameter.
+        d: Steps whose root mean square is larger than this are shortened to it.
+        weight_decay: The parameter shrinks by ``lr weight_decay`` before each step.
+        foreach: Accepted for PyTorch's sake; it changes nothing.
+        maximize: Go uphill.
+
+    Raises:
+        ValueError: An option is out of range.
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        checked_rate(lr, "Learning rate should be >= 0 but is: {}")
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not eps[0] >= 0.0:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not eps[1] >= 0.0:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not d >= 1.0:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        if not weight_decay >= 0.0:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "beta2_decay": beta2_decay,
+                "eps": eps,
+                "d": d,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+            },
+        )
+
+    def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] = scalar_state(0.0)
+        if grad.dim() > 1:
+            *outer, rows, columns = grad.shape
+            state["row_var"] = _core.zeros(*outer, rows, 1, dtype=grad.dtype, device=grad.device)
+            state["col_var"] = _core.zeros(*outer, 1, columns, dtype=grad.dtype, device=grad.device)
+        else:
+            state["variance"] = _core.zeros_like(grad)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient; returns what ``closure`` returned."""
+        return self._run(closure)
+
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+        rate = float(option(group["lr"], False))
+        eps1, eps2 = group["eps"]
+        for count, part in self._by_count(batch):
+            fresh = count ** group["beta2_decay"]
+            relative = min(rate, 1 / count**0.5)
+            for param, grad, state in zip(part.params, part.grads, part.states, strict=True):
+                if group["maximize"]:
+                    grad = grad.neg()
+                size = param.norm(2).item() / param.numel() ** 0.5
+                if group["weight_decay"] != 0:
+                    param.mul_(1 - rate * group["weight_decay"])
+                least = finfo(param.dtype).eps if eps1 is None else eps1
+                if grad.dim() > 1:
+                    rows, columns = state["row_var"], state["col_var"]
+                    rows.lerp_(grad.norm(2, -1, keepdim=True).square().div(grad.size(-1)), fresh)
+                    columns.lerp_(grad.norm(2, -2, keepdim=True).square().div(grad.size(-2)), fresh)
+                    variance = (rows @ columns).div(rows.mean(dim=-2, keepdim=True).clamp(min=least))
+                else:
+                    variance = state["variance"].lerp_(grad * grad, fresh)
+                update = variance.clamp(min=least * least).rsqrt().mul(grad)
+                clip = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
+                param.add_(update, alpha=-max(eps2, size) * relative / clip)

@@ -1,0 +1,94 @@
+"""ASGD."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ._update import Update, Values, plus
+from .optimizer import Batch, Optimizer, Params, checked, checked_rate, option, scalar_state
+
+
+def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
+    maximize, decays, copies = options
+    param, grad, average = tensors
+    decay, shrink, rate, weight = numbers
+    if maximize:
+        grad = grad.neg()
+    if decays:
+        grad = plus(grad, param, decay)
+    param = plus(param.mul(shrink), grad, rate)
+    average = param.mul(1.0) if copies else average.add(param.sub(average).mul(weight))
+    return {2: average, 0: param}
+
+
+_update = Update(_formula)
+
+
+class ASGD(Optimizer):
+    """Gradient descent with a falling rate that averages the parameters it passes (Polyak and Juditsky 1992).
+
+    ``p = (1 - lambd eta) p - eta g`` with ``eta = lr / (1 + lambd lr t)^alpha``; from step ``t0`` on ``ax`` is the mean of
+    the parameters. ``weight_decay`` is added to the gradient. ``foreach`` and ``capturable`` change nothing.
+
+    Raises:
+        ValueError: ``lr`` or ``weight_decay`` is negative.
+    """
+
+    _counters = ("step", "eta", "mu")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        checked_rate(lr)
+        checked("weight_decay", weight_decay)
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
+
+    def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state["step"] = scalar_state(0.0)
+        state["eta"] = scalar_state(option(group["lr"], False))
+        state["mu"] = scalar_state(1.0)
+        state["ax"] = _core.zeros_like(param)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient; returns what ``closure`` returned."""
+        return self._run(closure)
+
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+        differentiable = group["differentiable"]
+        rate, decay, lambd = option(group["lr"], False), group["weight_decay"], group["lambd"]
+        for count, counted in self._by_count(batch):
+            for (eta, mu), part in counted.by([(s["eta"].item(), s["mu"].item()) for s in counted.states]):
+                _update(
+                    (group["maximize"], decay != 0, mu == 1),
+                    part.lists("ax"),
+                    (decay, 1 - lambd * eta, -eta, mu),
+                    ("ax",),
+                    part.states if differentiable else None,
+                )
+                for state in part.states:
+                    state["eta"].fill_(rate / (1 + lambd * rate * count) ** group["alpha"])
+                    state["mu"].fill_(1 / max(1, count - group["t0"]))
