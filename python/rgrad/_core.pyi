@@ -1681,12 +1681,12 @@ class _PassesWanted:
 class _UpdateFormula:
     """A short program of pointwise operations that overwrites some of its inputs, for lists of tensors.
 
-    `rows` are tuples (name, operands, parameters). An operand below `inputs` is an input, one from there on the
-    result of a row, and a negative
+    `rows` are tuples (name, operands, parameters). An operand below `arity` is an input, one from there on the result
+    of a row, and a negative
     one, -1 - k, number k; parameters are numbers. `writes` are pairs (input, row): the row's result overwrites the
     input.
     """
-    def __new__(cls, inputs: Tensor | Node | Sequence[Tensor | Node], rows: Any, writes: Any) -> Self: ...
+    def __new__(cls, arity: Any, rows: Any, writes: Any) -> Self: ...
     def apply(self, lists: Any, numbers: Any) -> Any:
         """Applies the formula to the first tensors of all lists, the second, and so on. Gives the places that it has
         left as they were, because

@@ -88,18 +88,17 @@ fn independent(program: &OverwritingProgram, groups: &[ArrayGroup], taken: &mut 
     }
     written.sort_unstable();
     for pair in written.windows(2) {
-        let (((id, _, end), _), ((other, start, _), g)) = (pair[0], pair[1]);
+        let (((id, _, end), first), ((other, start, _), second)) = (pair[0], pair[1]);
         if id == other && start < end {
-            // Both: the order in which they would run alone is the order of the groups.
-            taken[pair[0].1] = false;
-            taken[g] = false;
+            taken[first] = false;
+            taken[second] = false;
         }
     }
     for (g, group) in groups.iter().enumerate() {
         if !taken[g] || group[0].numel() == 0 {
             continue;
         }
-        for (_, a) in group.iter().enumerate().filter(|(i, _)| !program.is_written(*i)) {
+        for a in group.iter().enumerate().filter_map(|(i, a)| (!program.is_written(i)).then_some(a)) {
             let (id, start, end) = bytes_of(a);
             let after = written.partition_point(|((other, _, high), _)| (*other, *high) <= (id, start));
             if written.get(after).is_some_and(|((other, low, _), _)| *other == id && *low < end) {

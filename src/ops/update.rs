@@ -65,40 +65,49 @@ impl UpdateFormula {
         Ok(Code { steps })
     }
 
-    /// Applies the formula to each group of tensors, and returns which groups it has taken. Others are as they were: the formula has no fast way
-    /// for their dtype or layout, or a transform or a tangent needs the operations one by one.
+    /// Applies the formula to the first tensors of all lists, the second, and so on, and returns which of these groups it has taken. Others are as
+    /// they were: the formula has no fast way for their dtype or layout, or a transform or a tangent needs the operations one by one.
     ///
     /// # Errors
-    /// A tensor that may not be written; gradients are recorded; a formula that is none. Nothing is written then.
-    pub fn apply(&self, groups: &[SmallVec<[Tensor; 6]>], numbers: &[f64]) -> Result<Vec<bool>> {
-        let mut taken = vec![false; groups.len()];
-        let Some(dtype) = groups.first().and_then(|g| g.first()).map(Tensor::dtype) else { return Ok(taken) };
+    /// A tensor that may not be written; lists of different lengths; a formula that is none. Nothing is written then.
+    pub fn apply(&self, lists: &[SmallVec<[Tensor; 4]>], numbers: &[f64]) -> Result<Vec<bool>> {
+        let n = lists.first().map_or(0, |l| l.len());
+        if lists.iter().any(|l| l.len() != n) || self.writes.iter().any(|(i, _)| *i >= lists.len()) {
+            return Err(Error::runtime(format!("{LABEL}: lists of tensors of different lengths, or without what is written")));
+        }
+        let mut taken = vec![false; n];
+        let Some(dtype) = lists.first().and_then(|l| l.first()).map(Tensor::dtype) else { return Ok(taken) };
         if mode::is_grad_enabled() || !dtype.is_float() {
             return Ok(taken);
         }
-        let mut arrays: Vec<ArrayGroup> = Vec::with_capacity(groups.len());
-        let mut at: Vec<usize> = Vec::with_capacity(groups.len());
-        for (g, group) in groups.iter().enumerate() {
-            if group.iter().any(|t| t.level() > 0 || t.has_tangent()) {
-                continue;
-            }
-            for (i, _) in &self.writes {
-                let Some(target) = group.get(*i) else { return Err(Error::runtime(format!("{LABEL}: a group without its target"))) };
-                check_inplace(target, false, LABEL)?;
-                if let Some(e) = target.refuses_write(LABEL) {
-                    return Err(e);
+        let is_watched = mode::current().watch != 0;
+        let mut arrays: Vec<ArrayGroup> = Vec::with_capacity(n);
+        let mut at: Vec<usize> = Vec::with_capacity(n);
+        'groups: for g in 0..n {
+            let mut group = ArrayGroup::new();
+            for (i, list) in lists.iter().enumerate() {
+                let core = list[g].read();
+                // Tensors of transforms and those with tangents go the general way.
+                let Some(array) = core.plain_or_ended() else { continue 'groups };
+                group.push(array.clone());
+                if self.writes.iter().any(|(w, _)| *w == i) && (is_watched || core.inference || !array.storage().is_writable()) {
+                    drop(core);
+                    check_inplace(&list[g], false, LABEL)?;
+                    if let Some(e) = list[g].refuses_write(LABEL) {
+                        return Err(e);
+                    }
                 }
             }
-            arrays.push(group.iter().map(Tensor::array).collect());
+            arrays.push(group);
             at.push(g);
         }
-        let program = OverwritingProgram { code: self.code(dtype, groups[0].len(), numbers)?, dtype, writes: self.writes.clone() };
+        let program = OverwritingProgram { code: self.code(dtype, lists.len(), numbers)?, dtype, writes: self.writes.clone() };
         let done = Array::overwrite_each(&program, &arrays)?;
         let site = call_site::current().0;
         for (g, done) in at.into_iter().zip(done) {
             taken[g] = done;
             if done {
-                self.writes.iter().for_each(|(i, _)| groups[g][*i].bump_version(Change { site, op: LABEL }));
+                self.writes.iter().for_each(|(i, _)| lists[*i][g].bump_version(Change { site, op: LABEL }));
             }
         }
         Ok(taken)

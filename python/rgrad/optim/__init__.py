@@ -2,6 +2,7 @@
 
 from . import lr_scheduler as lr_scheduler
 from . import optimizer as optimizer
+from . import swa_utils as swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon
 from .adadelta import Adadelta
@@ -37,4 +38,5 @@ __all__ = [
     "SparseAdam",
     "lr_scheduler",
     "optimizer",
+    "swa_utils",
 ]

@@ -38,13 +38,7 @@ impl PyUpdateFormula {
     /// their tensors need the operations one by one.
     fn apply(&self, lists: Vec<PyObj<'_>>, numbers: Vec<f64>) -> PyResult<Vec<usize>> {
         let lists = lists.iter().map(|l| tensor_list(l, "optimizer.step", "tensors")).collect::<PyResult<Vec<_>>>()?;
-        let n = lists.first().map_or(0, |l| l.len());
-        if lists.iter().any(|l| l.len() != n) {
-            return Err(Error::runtime("_UpdateFormula: the lists of tensors have different lengths").into());
-        }
-        let groups: Vec<SmallVec<[_; 6]>> = (0..n).map(|g| lists.iter().map(|l| l[g].clone()).collect()).collect();
-        drop(lists);
-        let taken = self.0.apply(&groups, &numbers)?;
+        let taken = self.0.apply(&lists, &numbers)?;
         Ok(taken.iter().enumerate().filter_map(|(i, taken)| (!taken).then_some(i)).collect())
     }
 }

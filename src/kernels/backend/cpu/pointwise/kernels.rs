@@ -416,6 +416,8 @@ macro_rules! forward_kernels {
     ($kind:ident Gelu) => { lanes_kernels!(Gelu) };
     ($kind:ident Sin) => { lanes_kernels!(Sin) };
     ($kind:ident Cos) => { lanes_kernels!(Cos) };
+    ($kind:ident Sqrt) => { lanes_kernels!(Sqrt) };
+    ($kind:ident Rsqrt) => { lanes_kernels!(Rsqrt) };
     (divide $R:ident) => {
         by_isa!(
             by_dtype!(div_base $R Base, ints num_base),
