@@ -33,14 +33,14 @@ PARAMETERS = {
         "set_warn_always.b _set_tangents_enabled.on "
         "_set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
-        "training use_input_stats cudnn_enable cudnn_enabled "
+        "training transposed use_input_stats cudnn_enable cudnn_enabled "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),
     **each(
         "_int",
         "dim dim0 dim1 dim2 axis0 axis1 storage_offset offset diagonal start_dim end_dim chunks start length "
         "ignore_index n m k row col minlength decimals dimension step steps num_samples output_size num bytes "
-        "num_groups "
+        "num_groups groups pad "
         "select.index unfold.size random_.from_ random_.to seed "
         "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
@@ -97,6 +97,13 @@ PARAMETERS = {
     "device.type": "_str | _int | device",
     "_set_printoptions.threshold": "_int | None",
     "as_subclass.cls": "_type[Tensor]",
+    **each(
+        "_int | _Sizes",
+        " ".join(f"conv{t}{n}d.{p}" for t in ("", "_transpose") for n in (1, 2, 3) for p in ("stride", "dilation"))
+        + " conv_transpose1d.padding conv_transpose2d.padding conv_transpose3d.padding output_padding "
+        "convolution.stride convolution.padding dilation",
+    ),
+    **each("_int | _Sizes | _str", "conv1d.padding conv2d.padding conv3d.padding"),
     "inputs": "Tensor | Node | Sequence[Tensor | Node]",
 }
 

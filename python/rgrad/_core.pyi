@@ -1773,6 +1773,16 @@ def _before_fork() -> None: ...
 def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
 
+def _convolution_input(
+    size: _Sizes, weight: Tensor, grad_output: Any, stride: _Sizes, padding: Any, dilation: _int | _Sizes, groups: _int
+) -> Tensor:
+    """The gradient of a convolution with respect to its input, of the shape `size`."""
+
+def _convolution_weight(
+    input: Tensor, size: _Sizes, grad_output: Any, stride: _Sizes, padding: Any, dilation: _int | _Sizes, groups: _int
+) -> Tensor:
+    """The gradient of a convolution with respect to its weight, of the shape `size`."""
+
 def _current_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, or -1."""
 
@@ -2400,6 +2410,204 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate, computed at once. A real tensor is returned as it is."""
 
 contiguous_format: memory_format
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _int | _Sizes | None = None,
+    padding: _int | _Sizes | _str | None = None,
+    dilation: _int | _Sizes | None = None,
+    groups: _int = 1,
+) -> Tensor:
+    """The sums of the products of the weight with each stretch of the input.
+
+    Args:
+        input: A tensor of shape (N, C, *), or (C, *) without a batch.
+        weight: A tensor of shape (out_channels, C / groups, *kernel).
+        bias: A number for each output channel.
+        stride: How far the patches lie apart; a number for all dimensions or one for each.
+        padding: How many zeros there are at both ends of each dimension, or 'valid' (none) or 'same' (the output
+        is as large as the input).
+        dilation: How far the elements of a patch lie apart.
+        groups: The groups of channels, each of which is convolved with weights of its own.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _int | _Sizes | None = None,
+    padding: _int | _Sizes | _str | None = None,
+    dilation: _int | _Sizes | None = None,
+    groups: _int = 1,
+) -> Tensor:
+    """The sums of the products of the weight with each patch of the input.
+
+    Args:
+        input: A tensor of shape (N, C, *), or (C, *) without a batch.
+        weight: A tensor of shape (out_channels, C / groups, *kernel).
+        bias: A number for each output channel.
+        stride: How far the patches lie apart; a number for all dimensions or one for each.
+        padding: How many zeros there are at both ends of each dimension, or 'valid' (none) or 'same' (the output
+        is as large as the input).
+        dilation: How far the elements of a patch lie apart.
+        groups: The groups of channels, each of which is convolved with weights of its own.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _int | _Sizes | None = None,
+    padding: _int | _Sizes | _str | None = None,
+    dilation: _int | _Sizes | None = None,
+    groups: _int = 1,
+) -> Tensor:
+    """The sums of the products of the weight with each box of the input.
+
+    Args:
+        input: A tensor of shape (N, C, *), or (C, *) without a batch.
+        weight: A tensor of shape (out_channels, C / groups, *kernel).
+        bias: A number for each output channel.
+        stride: How far the patches lie apart; a number for all dimensions or one for each.
+        padding: How many zeros there are at both ends of each dimension, or 'valid' (none) or 'same' (the output
+        is as large as the input).
+        dilation: How far the elements of a patch lie apart.
+        groups: The groups of channels, each of which is convolved with weights of its own.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
+    """A convolution of sequences whose dimensions are time, batch and channels.
+
+    Args:
+        input: A tensor of shape (time, batch, in_channels).
+        weight: A tensor of shape (kernel, in_channels, out_channels).
+        bias: A number for each output channel.
+        pad: How many zeros there are before and after the sequence.
+
+    Raises:
+        RuntimeError: The shapes or dtypes do not match.
+    """
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _int | _Sizes | None = None,
+    padding: _int | _Sizes | None = None,
+    output_padding: _int | _Sizes | None = None,
+    groups: _int = 1,
+    dilation: _int | _Sizes | None = None,
+) -> Tensor:
+    """The gradient of `conv1d` with respect to its input: each element of the input adds a multiple of the weight.
+
+    Args:
+        input: A tensor of shape (N, C, *), or (C, *) without a batch.
+        weight: A tensor of shape (C, out_channels / groups, *kernel).
+        bias: A number for each output channel.
+        stride: How far the patches lie apart; a number for all dimensions or one for each.
+        padding: How many elements at both ends of each dimension are left out.
+        output_padding: How many elements more there are at the end of each dimension; less than the stride or the
+        dilation.
+        groups: The groups of channels, each of which has weights of its own.
+        dilation: How far the elements of a patch lie apart.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _int | _Sizes | None = None,
+    padding: _int | _Sizes | None = None,
+    output_padding: _int | _Sizes | None = None,
+    groups: _int = 1,
+    dilation: _int | _Sizes | None = None,
+) -> Tensor:
+    """The gradient of `conv2d` with respect to its input: each element of the input adds a multiple of the weight.
+
+    Args:
+        input: A tensor of shape (N, C, *), or (C, *) without a batch.
+        weight: A tensor of shape (C, out_channels / groups, *kernel).
+        bias: A number for each output channel.
+        stride: How far the patches lie apart; a number for all dimensions or one for each.
+        padding: How many elements at both ends of each dimension are left out.
+        output_padding: How many elements more there are at the end of each dimension; less than the stride or the
+        dilation.
+        groups: The groups of channels, each of which has weights of its own.
+        dilation: How far the elements of a patch lie apart.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: _int | _Sizes | None = None,
+    padding: _int | _Sizes | None = None,
+    output_padding: _int | _Sizes | None = None,
+    groups: _int = 1,
+    dilation: _int | _Sizes | None = None,
+) -> Tensor:
+    """The gradient of `conv3d` with respect to its input: each element of the input adds a multiple of the weight.
+
+    Args:
+        input: A tensor of shape (N, C, *), or (C, *) without a batch.
+        weight: A tensor of shape (C, out_channels / groups, *kernel).
+        bias: A number for each output channel.
+        stride: How far the patches lie apart; a number for all dimensions or one for each.
+        padding: How many elements at both ends of each dimension are left out.
+        output_padding: How many elements more there are at the end of each dimension; less than the stride or the
+        dilation.
+        groups: The groups of channels, each of which has weights of its own.
+        dilation: How far the elements of a patch lie apart.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    stride: _int | _Sizes,
+    padding: _int | _Sizes,
+    dilation: _int | _Sizes,
+    transposed: _bool,
+    output_padding: _int | _Sizes,
+    groups: _int,
+) -> Tensor:
+    """A convolution over as many dimensions as the weight has spatial ones, of a batch; or the transposed one.
+
+    Args:
+        input: A tensor of shape (N, C, *).
+        weight: A tensor of shape (out_channels, C / groups, *kernel), or (C, out_channels / groups, *kernel) of
+        the transposed one.
+        bias: A number for each output channel, or None.
+        stride: How far the patches lie apart; a number for each dimension, or one.
+        padding: How many zeros there are at both ends of each dimension.
+        dilation: How far the elements of a patch lie apart.
+        transposed: Whether it is the transposed convolution.
+        output_padding: How many elements more a transposed convolution has at the end of each dimension.
+        groups: The groups of channels.
+
+    Raises:
+        RuntimeError: The shapes, dtypes or parameters do not match.
+    """
 
 def copysign(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The magnitude of the first input with the sign of the second."""
@@ -3998,6 +4206,8 @@ __all__ = [
     "_autograd",
     "_before_fork",
     "_call_site",
+    "_convolution_input",
+    "_convolution_weight",
     "_current_graph_task_id",
     "_declared_functions",
     "_describe_call_site",
@@ -4143,6 +4353,14 @@ __all__ = [
     "conj",
     "conj_physical",
     "contiguous_format",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "convolution",
     "copysign",
     "cos",
     "cosh",

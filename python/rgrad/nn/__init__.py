@@ -4,6 +4,7 @@
 """
 
 from . import functional as functional
+from . import grad as grad
 from . import init as init
 from . import modules as modules
 from . import parameter as parameter
@@ -11,5 +12,5 @@ from . import utils as utils
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ = ["Buffer", "Parameter", "functional", "grad", "init", "modules", "parameter", "utils"]
 __all__ += modules.__all__

@@ -4,6 +4,7 @@
 //! Pointwise rows and declared functions bind themselves from their tables; only the other functions have code of their own.
 
 mod blocks;
+mod conv;
 pub(crate) mod create;
 mod declared;
 mod indexing;
@@ -33,6 +34,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     blocks::register(m)?;
     matmul::register(m)?;
     normalize::register(m)?;
+    conv::register(m)?;
     loss::register(m)?;
     update::register(m)
 }

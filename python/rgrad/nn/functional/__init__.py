@@ -4,6 +4,13 @@ Most are native operations with PyTorch's signature. Those at PyTorch's top leve
 ``rgrad.relu`` in their arguments.
 """
 
+from ..._core import conv1d as conv1d
+from ..._core import conv2d as conv2d
+from ..._core import conv3d as conv3d
+from ..._core import conv_tbc as conv_tbc
+from ..._core import conv_transpose1d as conv_transpose1d
+from ..._core import conv_transpose2d as conv_transpose2d
+from ..._core import conv_transpose3d as conv_transpose3d
 from ..._core import linear as linear
 from ._activation import (
     celu,
@@ -95,6 +102,13 @@ __all__ = [
     "celu",
     "celu_",
     "channel_shuffle",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
