@@ -122,14 +122,19 @@ impl Array {
         let mut work = 0;
         for group in groups.iter().zip(&taken).filter_map(|(g, t)| t.then_some(g)) {
             for (i, a) in group.iter().enumerate() {
-                if program.is_written(i) { a.writable()? } else { a.ready()? }
+                if program.is_written(i) {
+                    a.writable()?
+                } else {
+                    a.ready()?
+                }
                 work += a.numel();
             }
         }
         let is_host = beside.device().is_host();
         let run_all = || -> Result<()> {
             let steps: SmallVec<[usize; 4]> = program.writes.iter().map(|(_, step)| *step).collect();
-            let runs: Vec<ProgramRun<'_>> = groups.iter().zip(&taken).filter(|(g, t)| **t && g[0].numel() > 0).map(|(g, _)| program.run_of(g)).collect();
+            let runs: Vec<ProgramRun<'_>> =
+                groups.iter().zip(&taken).filter(|(g, t)| **t && g[0].numel() > 0).map(|(g, _)| program.run_of(g)).collect();
             if runs.is_empty() {
                 return Ok(());
             }

@@ -276,7 +276,7 @@ impl PyTensor {
         unbiased: Option<&PyObj<'_>>,
         keepdim: bool,
         correction: Option<&PyObj<'_>>,
-        ) -> PyObjResult {
+    ) -> PyObjResult {
         standard_deviation(slf, dim, unbiased, keepdim, correction, None)
     }
 

@@ -6,7 +6,9 @@ use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
 use super::{answer, operands, pointwise, widened};
-use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented};
+use crate::backend::contract::{
+    Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
+};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
 use crate::layout::DType;
