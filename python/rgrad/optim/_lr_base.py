@@ -11,8 +11,8 @@ from .optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
-    "used instead of the new chainable form, where available."
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
+    "form is used instead of the new chainable form, where available."
 )
 
 
@@ -36,8 +36,8 @@ def of_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     values = list(value) if isinstance(value, (list, tuple)) else [value] * groups
     if len(values) != groups:
         raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(values)} values, param_groups "
-            f"has {groups}."
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(values)} values, "
+            f"param_groups has {groups}."
         )
     return [v.clone() if isinstance(v, Tensor) else v for v in values]
 
@@ -168,8 +168,8 @@ class LRScheduler:
             elif not self.optimizer.__dict__.get("_opt_called", False):
                 warnings.warn(
                     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the "
-                    "opposite order: `optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result in "
-                    "skipping the first value of the learning rate schedule.",
+                    "opposite order: `optimizer.step()` before `lr_scheduler.step()`. Failure to do this will result "
+                    "in skipping the first value of the learning rate schedule.",
                     UserWarning,
                     stacklevel=2,
                 )

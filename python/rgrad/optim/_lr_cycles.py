@@ -107,7 +107,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    """The rate goes from ``base_lr`` to ``max_lr`` and back, again and again; to be stepped after each batch (Smith 2017).
+    """The rate goes from ``base_lr`` to ``max_lr`` and back, over and over; step it after each batch (Smith 2017).
 
     Args:
         optimizer: The optimizer.
@@ -115,8 +115,8 @@ class CyclicLR(LRScheduler):
         max_lr: The highest rate of the first cycle, or one for each group.
         step_size_up: Steps of the way up.
         step_size_down: Steps of the way down; None for as many.
-        mode: ``"triangular"`` keeps the height, ``"triangular2"`` halves it in each cycle, ``"exp_range"`` multiplies it
-            with ``gamma`` in each step.
+        mode: ``"triangular"`` keeps the height, ``"triangular2"`` halves it in each cycle, ``"exp_range"`` multiplies
+            it with ``gamma`` in each step.
         gamma: See ``mode``.
         scale_fn: A function of the cycle or the step that scales the height, in place of ``mode``.
         scale_mode: ``"cycle"`` or ``"iterations"``: what ``scale_fn`` gets.
@@ -201,7 +201,7 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in pairs]
 
     def state_dict(self) -> dict[str, Any]:
-        """As of the base class; a function of one's own is not saved, an object with ``__call__`` is by its ``__dict__``."""
+        """As of the base class; a function of one's own is not saved, an object's ``__dict__`` is."""
         state = super().state_dict()
         custom = state.pop("_scale_fn_custom")
         state["_scale_fn_custom"] = None if custom is None or is_function(custom) else dict(custom.__dict__)
@@ -269,7 +269,7 @@ class OneCycleLR(LRScheduler):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
         top = float(pct_start * self.total_steps) - 1
-        phases = [(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
+        phases: list[tuple[Any, ...]] = [(top, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
         if three_phase:
             middle = float(2 * pct_start * self.total_steps) - 2
             phases.append((middle, "max_lr", "initial_lr", "base_momentum", "max_momentum"))
@@ -277,7 +277,7 @@ class OneCycleLR(LRScheduler):
         else:
             phases.append((self.total_steps - 1, "max_lr", "min_lr", "base_momentum", "max_momentum"))
         names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
-        self._schedule_phases = [dict(zip(names, phase, strict=True)) for phase in phases]
+        self._schedule_phases: list[dict[str, Any]] = [dict(zip(names, phase, strict=True)) for phase in phases]
         highs = of_groups("max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for high, group in zip(highs, optimizer.param_groups, strict=True):
@@ -305,9 +305,7 @@ class OneCycleLR(LRScheduler):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(
-                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
-            )
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         start: Any = 0.0
         phase = self._schedule_phases[-1]
         for phase in self._schedule_phases:

@@ -1,9 +1,9 @@
 """How optimizers write their parameters: one formula over lists of tensors, in one pass over memory.
 
-An optimizer gives its step as a function of one parameter, its gradient and its states. The function is called once with
-symbols, which record the pointwise operations; the native module then runs them over all parameters of a group. What has
-no fast way there (gradients in another order than their parameter, parameters that share memory, steps that are
-differentiated through) goes through the same function with tensors.
+An optimizer gives its step as a function of one parameter, its gradient and its states. The function is called once
+with symbols, which record the pointwise operations; the native module then runs them over all parameters of a group.
+What has no fast way there (gradients in another order than their parameter, parameters that share memory, steps that
+are differentiated through) goes through the same function with tensors.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -149,8 +149,8 @@ class Update:
     """A formula and the programs recorded from it, one for each choice of options.
 
     Args:
-        formula: ``formula(options, tensors, numbers)`` with a tuple of options, of tensors (or symbols) and of numbers; it
-            gives the new values by position.
+        formula: ``formula(options, tensors, numbers)`` with a tuple of options, of tensors (or symbols) and of numbers;
+            it gives the new values by position.
     """
 
     def __init__(self, formula: Callable[[Any, Any, Any], Values]) -> None:
@@ -184,7 +184,8 @@ class Update:
             lists: One list for each of the formula's tensors, all of one length.
             numbers: The formula's numbers.
             names: Under which name a state has each of the formula's tensors from the third on.
-            states: If given, the step is differentiated through: states get new tensors, which the graph may have saved.
+            states: If given, the step is differentiated through: states get new tensors, which the graph may have
+                saved.
         """
         if states is None:
             key = (options, len(lists), len(numbers))
@@ -197,9 +198,10 @@ class Update:
             rest = range(len(lists[0]))
         for at in rest:
             group = [tensors[at] for tensors in lists]
-            for place, value in self.formula(options, group, numbers).items():
+            # The graph of a differentiable step may save the parameter's old value, which is overwritten.
+            seen = group if states is None else [group[0].clone(), *group[1:]]
+            for place, value in self.formula(options, seen, numbers).items():
                 if states is None or place < 2:
                     group[place].copy_(value)
                 else:
                     states[at][names[place - 2]] = value
-

@@ -28,8 +28,8 @@ class Adagrad(Optimizer):
     """Divides by the root of the sum of all squared gradients (Duchi et al. 2011).
 
     ``s += g²``; ``p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)``, with s beginning at
-    ``initial_accumulator_value``. States exist from the start. ``weight_decay`` is added to the gradient. ``foreach`` and
-    ``fused`` are accepted for PyTorch's sake and change nothing.
+    ``initial_accumulator_value``. States exist from the start. ``weight_decay`` is added to the gradient. ``foreach``
+    and ``fused`` are accepted for PyTorch's sake and change nothing.
 
     Raises:
         ValueError: ``lr`` or another option is negative.

@@ -81,9 +81,7 @@ class Adam(Optimizer):
         for i, beta in enumerate(betas):
             if isinstance(beta, Tensor):
                 if foreach and not capturable:
-                    raise ValueError(
-                        f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
-                    )
+                    raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
                 if beta.numel() != 1:
                     raise ValueError(f"Tensor betas[{i}] must be 1-element")
         betas = (option(betas[0], True), option(betas[1], True))

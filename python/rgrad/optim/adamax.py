@@ -28,8 +28,8 @@ _update = Update(_formula)
 class Adamax(Optimizer):
     """Adam with the largest gradient so far in place of the root of squares (Kingma and Ba 2015).
 
-    ``u = max(b2 u, |g| + eps)``; ``p -= lr / (1 - b1^t) m / u``. ``weight_decay`` is added to the gradient. ``foreach`` and
-    ``capturable`` are accepted for PyTorch's sake and change nothing.
+    ``u = max(b2 u, |g| + eps)``; ``p -= lr / (1 - b1^t) m / u``. ``weight_decay`` is added to the gradient. ``foreach``
+    and ``capturable`` are accepted for PyTorch's sake and change nothing.
 
     Raises:
         ValueError: ``lr``, ``eps`` or ``weight_decay`` negative, or a beta outside [0, 1).

@@ -28,8 +28,8 @@ _update = Update(_formula)
 class ASGD(Optimizer):
     """Gradient descent with a falling rate that averages the parameters it passes (Polyak and Juditsky 1992).
 
-    ``p = (1 - lambd eta) p - eta g`` with ``eta = lr / (1 + lambd lr t)^alpha``; from step ``t0`` on ``ax`` is the mean of
-    the parameters. ``weight_decay`` is added to the gradient. ``foreach`` and ``capturable`` change nothing.
+    ``p = (1 - lambd eta) p - eta g`` with ``eta = lr / (1 + lambd lr t)^alpha``; from step ``t0`` on ``ax`` is the mean
+    of the parameters. ``weight_decay`` is added to the gradient. ``foreach`` and ``capturable`` change nothing.
 
     Raises:
         ValueError: ``lr`` or ``weight_decay`` is negative.
@@ -90,5 +90,6 @@ class ASGD(Optimizer):
                     part.states if differentiable else None,
                 )
                 for state in part.states:
-                    state["eta"].fill_(rate / (1 + lambd * rate * count) ** group["alpha"])
-                    state["mu"].fill_(1 / max(1, count - group["t0"]))
+                    # Through the dtype of new states, whatever dtype they were loaded in: as PyTorch does.
+                    state["eta"].copy_(scalar_state(rate / (1 + lambd * rate * count) ** group["alpha"]))
+                    state["mu"].copy_(scalar_state(1 / max(1, count - group["t0"])))

@@ -20,7 +20,7 @@ class _Point(NamedTuple):
 
 
 def _lowest_of_cubic(a: _Point, b: _Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with their slopes has its minimum, within bounds (Nocedal and Wright, 3.59)."""
+    """Where the cubic through two points with their slopes has its minimum (Nocedal and Wright, 3.59)."""
     low, high = bounds if bounds is not None else (min(a.step, b.step), max(a.step, b.step))
     if a.step > b.step:
         a, b = b, a
@@ -59,6 +59,9 @@ def _strong_wolfe(
         step: The first step tried.
         largest: The largest element of the direction, which tells how much an interval of steps is in the parameters.
         most: The most evaluations after the first.
+        decrease: How much of the first slope the loss must fall by.
+        flatness: How much of the first slope may be left.
+        smallest: The least interval that is searched.
 
     Returns:
         The best point found, and how often ``at`` was called.
@@ -94,7 +97,7 @@ def _strong_wolfe(
         left, right = (f(p.step for p in bracket) for f in (min, max))
         if (right - left) * largest < smallest:
             break
-        step = _lowest_of_cubic(*bracket)
+        step = _lowest_of_cubic(bracket[0], bracket[1])
         margin = 0.1 * (right - left)
         if min(right - step, step - left) < margin:
             # Close to an end: once that is fine, the second time the step moves away from it.
@@ -122,10 +125,10 @@ def _strong_wolfe(
 
 
 class LBFGS(Optimizer):
-    """Steps by an approximate inverse Hessian, made of the last changes of parameters and gradients (Liu, Nocedal 1989).
+    """Steps by an approximate inverse Hessian, made of changes of parameters and gradients (Liu and Nocedal 1989).
 
-    :meth:`step` needs a closure that computes loss and gradients again, which it calls up to ``max_eval`` times. There is
-    one group of parameters, and they are all on one device.
+    :meth:`step` needs a closure that computes loss and gradients again, which it calls up to ``max_eval`` times. There
+    is one group of parameters, and they are all on one device.
 
     Args:
         params: Parameters.
@@ -214,10 +217,14 @@ class LBFGS(Optimizer):
         if grad.abs().max().item() <= group["tolerance_grad"]:
             return first_loss
 
-        direction, step = state.get("d"), state.get("t")
-        changes, steps, inverse = state.get("old_dirs"), state.get("old_stps"), state.get("ro")
-        scale = state.get("H_diag")
-        previous, previous_loss = state.get("prev_flat_grad"), state.get("prev_loss")
+        direction: Any = state.get("d")
+        step: Any = state.get("t")
+        changes: Any = state.get("old_dirs")
+        steps: Any = state.get("old_stps")
+        inverse: Any = state.get("ro")
+        scale: Any = state.get("H_diag")
+        previous: Any = state.get("prev_flat_grad")
+        previous_loss: Any = state.get("prev_loss")
 
         iterations = 0
         while iterations < group["max_iter"]:

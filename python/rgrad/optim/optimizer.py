@@ -41,7 +41,7 @@ def _registered(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer; it may return new ``(args, kwargs)``."""
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer; it may return both anew."""
     return _registered(_global_pre_hooks, hook)
 
 
@@ -414,10 +414,10 @@ class Optimizer:
         self.__dict__.update(state)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
-        self.defaults.setdefault("differentiable", False)
         for group in self.param_groups:
             for name, default in self.defaults.items():
                 group.setdefault(name, default)
+        self.defaults.setdefault("differentiable", False)
         # States that old versions saved count with numbers.
         for entry in self.state.values():
             for name in self._counters:

@@ -35,8 +35,8 @@ class RAdam(Optimizer):
 
     The length of the average of squares, ``rho = rho_inf - 2 t b2^t / (1 - b2^t)`` with ``rho_inf = 2 / (1 - b2) - 1``,
     must be above 5 for a step to be divided by their root; that step is scaled by
-    ``sqrt((rho - 4)(rho - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho))``. ``weight_decay`` is added to the gradient, or
-    shrinks the parameter if ``decoupled_weight_decay``. ``foreach`` and ``capturable`` change nothing.
+    ``sqrt((rho - 4)(rho - 2) rho_inf / ((rho_inf - 4)(rho_inf - 2) rho))``. ``weight_decay`` is added to the gradient,
+    or shrinks the parameter if ``decoupled_weight_decay``. ``foreach`` and ``capturable`` change nothing.
 
     Raises:
         ValueError: ``lr``, ``eps`` or ``weight_decay`` negative, or a beta outside [0, 1).

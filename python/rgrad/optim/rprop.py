@@ -15,7 +15,8 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
     if options:
         grad = grad.neg()
     product = grad.mul(previous)
-    size = size.mul(where(product.gt(0.0), more, where(product.lt(0.0), less, 1.0))).clamp(least, most)
+    changed = where(product.lt(0.0), size.mul(less), size)
+    size = where(product.gt(0.0), size.mul(more), changed).clamp(least, most)
     # After a change of sign the step is left out, and the next one counts as the first.
     grad = where(product.lt(0.0), 0.0, grad)
     return {2: grad, 3: size, 0: param.addcmul(grad.sign(), size, value=-1)}

@@ -79,7 +79,8 @@ def get_swa_avg_fn() -> Average:
 
     @no_grad()
     def swa_update(average: Tensor, param: Tensor, num_averaged: Any) -> Tensor:
-        return average + (param - average) / (num_averaged + 1)
+        result: Tensor = average + (param - average) / (num_averaged + 1)
+        return result
 
     return swa_update
 
