@@ -3,18 +3,20 @@
 use super::cast::convert_fn;
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
+use super::num::instruction_set;
 use super::operands::{DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, typed, view};
 use super::reduce::kernels as reduce_kernels;
 use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
-use super::{arg_reduce, conv, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort};
+use super::{arg_reduce, conv, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort, widened};
 use crate::backend::contract::{CountedResult, Operand, View};
 use crate::backend::requests::{
-    ArgReduce, Conv, ConvPass, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Scan, Softmax, Sort, Triangle,
+    ArgReduce, Conv, ConvPass, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Request, Scan, Softmax, Sort,
+    Triangle,
 };
 use crate::error::{Error, Result};
-use crate::layout::{DType, Scalar};
+use crate::layout::{BF16, DType, F16, Scalar};
 use smallvec::SmallVec;
 
 // SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
@@ -288,23 +290,47 @@ pub(super) unsafe fn norm(n: &Norm, ins: &[Operand<'_>], outs: &[Option<View<'_>
     Ok(())
 }
 
-pub(super) unsafe fn conv(c: &Conv, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let views = (0..ins.len()).map(|k| view(c.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
-    // SAFETY: see above.
-    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
-    typed!(out.dtype, T => {
-        let from = |k: usize| dense.get(k).map_or(std::ptr::null(), |d| d.ptr().cast::<T>());
-        let to = out.ptr().cast::<T>();
-        // SAFETY: see above; `Conv` describes operands and output.
-        unsafe {
-            match c.pass {
-                ConvPass::Forward { .. } => conv::forward(&c.shape, from(0), from(1), from(2), to),
-                ConvPass::Input { .. } => conv::input(&c.shape, from(0), from(1), from(2), to),
-                ConvPass::Weight => conv::weight(&c.shape, from(0), from(1), to),
-            }
+pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let out = output(c.op, outs, 0)?;
+    {
+        let views = (0..ins.len()).map(|k| view(c.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
+        // SAFETY: see above.
+        let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
+        let from = |k: usize| dense.get(k).map_or(std::ptr::null(), |d| d.ptr());
+        macro_rules! floats {
+            ($T:ty, $S:ty) => {{
+                let ins = [from(0).cast::<$S>(), from(1).cast::<$S>(), from(2).cast::<$S>()];
+                // SAFETY: see above; `Conv` describes operands and output.
+                unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast()) }
+            }};
         }
-    });
-    Ok(())
+        let done = match out.dtype {
+            DType::F32 => floats!(f32, f32),
+            DType::F64 => floats!(f64, f64),
+            DType::F16 => floats!(f32, F16),
+            DType::BF16 => floats!(f32, BF16),
+            _ => false,
+        };
+        if done {
+            return Ok(());
+        }
+        if !out.dtype.is_half() {
+            typed!(out.dtype, T => {
+                let (a, b, bias, to) = (from(0).cast::<T>(), from(1).cast::<T>(), from(2).cast::<T>(), out.ptr().cast::<T>());
+                // SAFETY: as above.
+                unsafe {
+                    match c.pass {
+                        ConvPass::Forward { .. } => conv::plain::forward(&c.shape, a, b, bias, to),
+                        ConvPass::Input { .. } => conv::plain::input(&c.shape, a, b, bias, to),
+                        ConvPass::Weight => conv::plain::weight(&c.shape, a, b, to),
+                    }
+                }
+            });
+            return Ok(());
+        }
+    }
+    // SAFETY: see above.
+    unsafe { widened::run(request, ins, outs) }
 }
 
 pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {

@@ -113,7 +113,7 @@ impl Backend for Cpu {
                 Request::Softmax(s) => answer::softmax(s, ins, out)?,
                 Request::Nll(n) => answer::nll_loss(n, ins, out)?,
                 Request::Norm(n) => answer::norm(n, ins, outs)?,
-                Request::Conv(c) => answer::conv(c, ins, out)?,
+                Request::Conv(c) => answer::conv(request, c, ins, outs)?,
                 Request::Gemm => answer::gemm(ins, out)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,

@@ -19,12 +19,13 @@ pub(super) fn is_needed(request: &Request) -> bool {
         | Request::Softmax(_)
         | Request::Nll(_)
         | Request::Norm(_)
-        | Request::Conv(_)
         | Request::Gemm => true,
         // Sums at one place are rounded once.
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
         Request::Fill(_)
         | Request::Copy
+        // Reads and writes elements of 16 bits, or calls `run` itself.
+        | Request::Conv(_)
         | Request::Pointwise(_)
         | Request::Triangle(_)
         | Request::Reduce(_)

@@ -8,6 +8,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
+pub(super) mod panel_vector;
+pub(super) mod panels;
 
 use super::memory::room::{filled, with_room};
 use super::reduce::reducers::Numeric;

@@ -1,0 +1,314 @@
+//! Convolutions with few results for each patch, as depthwise ones have: packing would cost more than the product. Vectors go along the rows of
+//! strips, where each tap is a shift.
+
+use super::gather::Gather;
+use super::geometry::{Patches, Strip, StripRow};
+use super::patches::{clear, fill, room, widen};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors};
+use crate::backend::cpu::num::InstructionSet;
+use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
+use crate::backend::requests::ConvShape;
+
+/// Results of one task.
+const TASK: usize = 1 << 15;
+/// Elements of the strips of one task.
+const STRIP: usize = 1 << 16;
+/// Parts of a sum over all images.
+const PARTS: usize = 16;
+
+/// The rows of one channel's strip, and the results they are added to.
+pub(super) struct DirectRows<'a, T> {
+    strip: &'a Strip,
+    from: *const T,
+    /// For each row of results, one for each tap.
+    weights: *const T,
+    /// Elements between the weights of two rows.
+    weights_rs: usize,
+    rows: usize,
+    /// Row `r` of the results begins at `out + r * out_rs`; columns are neighbours.
+    out: *mut T,
+    out_rs: usize,
+    add: bool,
+    bias: *const T,
+}
+
+on_vectors! {
+    /// Adds one channel.
+    fn add_rows<T>(d: &DirectRows<'_, T>) = add_rows_on
+}
+
+/// # Safety
+/// The strip is readable, and the results are writable.
+#[inline(always)]
+unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
+    for StripRow { column, base, len } in d.strip.rows.iter().copied() {
+        for r in 0..d.rows {
+            let mut from = d.from.wrapping_offset(base);
+            let mut to = d.out.wrapping_add(r * d.out_rs + column);
+            let weights = d.weights.wrapping_add(r * d.weights_rs);
+            let mut left = len;
+            // SAFETY: the caller's.
+            unsafe {
+                let bias = if d.bias.is_null() { V::zero() } else { V::splat(*d.bias.add(r)) };
+                macro_rules! vectors {
+                    ($C:literal) => {{
+                        let mut sums: [V; $C] = std::array::from_fn(|c| if d.add { V::load(to.add(c * V::LANES)) } else { bias });
+                        for (t, shift) in d.strip.taps.iter().enumerate() {
+                            let w = V::splat(*weights.add(t));
+                            let from = from.wrapping_offset(*shift);
+                            for c in 0..$C {
+                                sums[c] = w.fma(V::load(from.add(c * V::LANES)), sums[c]);
+                            }
+                        }
+                        for c in 0..$C {
+                            sums[c].store(to.add(c * V::LANES));
+                        }
+                        from = from.wrapping_add($C * V::LANES);
+                        to = to.wrapping_add($C * V::LANES);
+                        left -= $C * V::LANES;
+                    }};
+                }
+                while left >= 4 * V::LANES {
+                    vectors!(4);
+                }
+                if left >= 2 * V::LANES {
+                    vectors!(2);
+                }
+                if left >= V::LANES {
+                    vectors!(1);
+                }
+                if left > 0 {
+                    let mut sum = if d.add { V::load_first(to, left) } else { bias };
+                    for (t, shift) in d.strip.taps.iter().enumerate() {
+                        sum = V::splat(*weights.add(t)).fma(V::load_first(from.wrapping_offset(*shift), left), sum);
+                    }
+                    sum.store_first(to, left);
+                }
+            }
+        }
+    }
+}
+
+/// A part of one image's results: whole rows of positions.
+struct DirectTask {
+    phase: usize,
+    group: usize,
+    columns: std::ops::Range<usize>,
+}
+
+/// As `Gather::run`.
+///
+/// # Safety
+/// As for `Gather::run`.
+pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x: *const S, y: *mut S) {
+    let mut tasks = Vec::new();
+    for (phase, f) in g.phases.iter().enumerate() {
+        let (row, positions) = (f.patches.axes[2].out, f.patches.positions());
+        if positions == 0 {
+            continue;
+        }
+        let mut each = (TASK / (row * g.rows * g.channels).max(1)).max(1) * row;
+        while each > row && Strip::sized(&f.patches, 0, each.min(positions), false).size > STRIP {
+            each = (each / row).div_ceil(2) * row;
+        }
+        let each = each.min(positions);
+        for n in 0..f.patches.batch {
+            for group in 0..g.groups {
+                for c in (0..positions).step_by(each) {
+                    let columns = n * positions + c..n * positions + positions.min(c + each);
+                    tasks.push(DirectTask { phase, group, columns });
+                }
+            }
+        }
+    }
+    // Small images: several tasks together.
+    let small = tasks.first().map_or(1, |t| (TASK / 4 / (t.columns.len() * g.rows * g.channels).max(1)).max(1));
+    let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
+    parallel_for(tasks.len().div_ceil(small), |t| {
+        for task in &tasks[t * small..tasks.len().min((t + 1) * small)] {
+            // SAFETY: each task has results of its own; the rest is the caller's promise.
+            unsafe { run(g, task, x.get(), y.get()) };
+        }
+    });
+}
+
+unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTask, x: *const S, y: *mut S) {
+    let f = &g.phases[task.phase];
+    let p = &f.patches;
+    let (taps, columns, plane) = (p.taps(), task.columns.len(), p.plane());
+    let to_plane = f.places.sizes.iter().product::<usize>();
+    let bias = if g.bias.is_null() { g.bias } else { g.bias.wrapping_add(task.group * g.rows) };
+    let y = y.wrapping_add(task.group * g.rows * to_plane);
+    let positions = p.positions();
+    let (n, at) = (task.columns.start / positions, task.columns.start % positions);
+    // Whole rows of a grid without steps are neighbours in the result.
+    let direct = S::SAME && f.places.step == [1; 3];
+    let (_own, sums) = room::<T>(if direct { 0 } else { g.rows * columns });
+    let (out, out_rs) = if direct { (y.wrapping_add(n * f.places.image + at).cast::<T>(), to_plane) } else { (sums, columns) };
+    // SAFETY: the caller's, here and below.
+    unsafe {
+        if g.channels * taps == 0 {
+            for r in 0..g.rows {
+                let value = if bias.is_null() { T::ZERO } else { *bias.add(r) };
+                std::slice::from_raw_parts_mut(out.add(r * out_rs), columns).fill(value);
+            }
+        } else {
+            let strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
+            let (_strip, buffer) = room::<T>(strip.size);
+            clear(strip.size, buffer);
+            for c in 0..g.channels {
+                let x = x.wrapping_add((task.group * g.channels + c) * plane);
+                let from = if strip.size == 0 {
+                    x.cast::<T>().wrapping_offset(strip.start)
+                } else {
+                    fill::<T, S>(g.isa, p, &strip, x, buffer);
+                    buffer.cast_const()
+                };
+                let depth = g.channels * taps;
+                let rows = DirectRows {
+                    strip: &strip,
+                    from,
+                    weights: f.weights.wrapping_add(task.group * g.rows * depth + c * taps),
+                    weights_rs: depth,
+                    rows: g.rows,
+                    out,
+                    out_rs,
+                    add: c > 0,
+                    bias,
+                };
+                add_rows::<T>(g.isa, &rows);
+                interrupt::check();
+            }
+        }
+        if direct {
+            return;
+        }
+        let step = f.places.step[2];
+        p.each_row(task.columns.start, task.columns.end, |column, n, d, h, w, len| {
+            let at = f.places.row(n, d, h, w);
+            for r in 0..g.rows {
+                let (from, to) = (sums.wrapping_add(r * columns + column), y.wrapping_offset((r * to_plane) as isize + at));
+                for j in 0..len {
+                    *to.wrapping_add(j * step) = S::narrow(*from.wrapping_add(j));
+                }
+            }
+        });
+    }
+}
+
+on_vectors! {
+    /// Adds the products of a channel's gradients with the strip, for each tap; the gradients of the strip's columns lie one after another.
+    fn add_products<T>(strip: &Strip, from: *const T, g: *const T, sums: *mut T) = add_products_on
+}
+
+/// # Safety
+/// The strip and the gradients are readable; there is a sum for each tap.
+#[inline(always)]
+unsafe fn add_products_on<V: PanelVector>(strip: &Strip, from: *const V::Number, g: *const V::Number, sums: *mut V::Number) {
+    let mut t = 0;
+    while t < strip.taps.len() {
+        macro_rules! taps {
+            ($N:literal) => {{
+                // SAFETY: the caller's.
+                unsafe {
+                    let mut totals = [V::zero(); $N];
+                    for StripRow { column, base, len } in strip.rows.iter().copied() {
+                        let from: [*const V::Number; $N] = std::array::from_fn(|i| from.wrapping_offset(base + strip.taps[t + i]));
+                        let g = g.wrapping_add(column);
+                        let mut j = 0;
+                        while j + V::LANES <= len {
+                            let v = V::load(g.wrapping_add(j));
+                            for i in 0..$N {
+                                totals[i] = v.fma(V::load(from[i].wrapping_add(j)), totals[i]);
+                            }
+                            j += V::LANES;
+                        }
+                        if j < len {
+                            let v = V::load_first(g.wrapping_add(j), len - j);
+                            for i in 0..$N {
+                                totals[i] = v.fma(V::load_first(from[i].wrapping_add(j), len - j), totals[i]);
+                            }
+                        }
+                    }
+                    for i in 0..$N {
+                        let to = sums.add(t + i);
+                        *to = (*to).plus(totals[i].total());
+                    }
+                }
+                t += $N;
+            }};
+        }
+        match strip.taps.len() - t {
+            9.. => taps!(9),
+            3.. => taps!(3),
+            _ => taps!(1),
+        }
+    }
+}
+
+/// As `weight::weight`, with few channels of y in each group.
+///
+/// # Safety
+/// As for `weight::weight`.
+pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, s: &ConvShape, g: *const S, x: *const S, w: *mut S) {
+    let p = Patches::forward(s);
+    let (taps, positions, plane, row) = (p.taps(), p.positions(), p.plane(), p.axes[2].out);
+    let (rows, channels) = (s.out_channels, s.in_channels);
+    let parts = if s.groups * channels >= PARTS { 1 } else { PARTS.min(s.batch) };
+    let images = s.batch.div_ceil(parts);
+    let parts = s.batch.div_ceil(images);
+    let mut each = positions.min((TASK / row).max(1) * row);
+    while each > row && Strip::sized(&p, 0, each, false).size > STRIP {
+        each = (each / row).div_ceil(2) * row;
+    }
+    let numel = s.groups * rows * channels * taps;
+    let (_own, sums) = room::<T>(parts * numel);
+    // SAFETY: there is room.
+    unsafe { clear(parts * numel, sums) };
+    let sums = SharedPointer::new(sums);
+    let (g, x) = (SharedPointer::new(g), SharedPointer::new(x));
+    parallel_for(parts * s.groups * channels, |t| {
+        let (part, group, c) = (t / (s.groups * channels), t / channels % s.groups, t % channels);
+        let sums = sums.at(part * numel + (group * rows * channels + c) * taps);
+        let x = x.get().wrapping_add((group * channels + c) * plane);
+        let mut strip_room = (room::<T>(0), 0);
+        let (_copied, copied) = room::<T>(if S::SAME { 0 } else { each });
+        for n in part * images..s.batch.min((part + 1) * images) {
+            for first in (0..positions).step_by(each) {
+                let end = positions.min(first + each);
+                let strip = Strip::new(&p, n * positions + first, n * positions + end, S::SAME);
+                if strip.size > strip_room.1 {
+                    strip_room = (room::<T>(strip.size), strip.size);
+                }
+                let buffer = strip_room.0.1;
+                // SAFETY: each task has sums of its own; the rest is the caller's promise.
+                unsafe {
+                    clear(strip.size, buffer);
+                    let from = if strip.size == 0 {
+                        x.cast::<T>().wrapping_offset(strip.start)
+                    } else {
+                        fill::<T, S>(isa, &p, &strip, x, buffer);
+                        buffer.cast_const()
+                    };
+                    for r in 0..rows {
+                        let g = g.get().wrapping_add(((n * s.groups + group) * rows + r) * positions + first);
+                        let g = if S::SAME {
+                            g.cast::<T>()
+                        } else {
+                            widen::<T, S>(isa, end - first, g, copied);
+                            copied.cast_const()
+                        };
+                        add_products::<T>(isa, &strip, from, g, sums.wrapping_add(r * channels * taps));
+                    }
+                }
+                interrupt::check();
+            }
+        }
+    });
+    for i in 0..numel {
+        // SAFETY: all sums have been written.
+        unsafe { *w.add(i) = S::narrow((1..parts).fold(*sums.at(i), |sum, k| sum.plus(*sums.at(k * numel + i)))) };
+    }
+}

@@ -1,0 +1,245 @@
+//! Copies patches of images into the panels of products. An image's part that some columns need is first laid out as a `Strip`, channel by
+//! channel; then each tap of each column is a load.
+
+use super::geometry::{Patches, Strip, StripRow};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors};
+use crate::backend::cpu::memory::alloc::Buffer;
+use crate::error::throw;
+
+/// Room for `n` numbers, uninitialised.
+///
+/// # Panics
+/// With a memory error, if there is no room.
+pub(super) fn room<T>(n: usize) -> (Option<Buffer>, *mut T) {
+    if n == 0 {
+        return (None, std::ptr::null_mut());
+    }
+    let bytes = n.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+    let made = Buffer::new(bytes).unwrap_or_else(|e| throw(e));
+    let start = made.as_ptr().cast();
+    (Some(made), start)
+}
+
+/// Writes zeros.
+///
+/// # Safety
+/// `n` numbers are writable.
+pub(super) unsafe fn clear<T: CoreNumber>(n: usize, to: *mut T) {
+    if n > 0 {
+        // SAFETY: the caller's; zero bytes are the number zero.
+        unsafe { std::ptr::write_bytes(to, 0, n) };
+    }
+}
+
+/// Lanes of a vector that lie next to each other in a strip.
+#[derive(Debug, Clone, Copy)]
+struct Lanes {
+    mask: u32,
+    /// Where lane 0 would lie.
+    from: isize,
+}
+
+/// How the vectors of consecutive columns are loaded from a strip.
+#[derive(Debug)]
+pub(super) struct LoadPlan {
+    lanes: Vec<Lanes>,
+    /// Where each vector's begin.
+    starts: Vec<u32>,
+    full: u32,
+}
+
+impl LoadPlan {
+    /// Of the columns of a strip, in vectors of `width`.
+    pub fn new(strip: &Strip, width: usize) -> LoadPlan {
+        let (mut lanes, mut starts) = (Vec::new(), Vec::new());
+        for StripRow { column, base, len } in strip.rows.iter().copied() {
+            let (mut at, end) = (column, column + len);
+            while at < end {
+                let (first, n) = (at % width, (width - at % width).min(end - at));
+                if first == 0 {
+                    starts.push(lanes.len() as u32);
+                }
+                let mask = (((1u64 << n) - 1) << first) as u32;
+                lanes.push(Lanes { mask, from: base + (at - column) as isize - first as isize });
+                at += n;
+            }
+        }
+        starts.push(lanes.len() as u32);
+        LoadPlan { lanes, starts, full: ((1u64 << width) - 1) as u32 }
+    }
+
+    pub fn vectors(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    #[inline(always)]
+    fn of(&self, v: usize) -> &[Lanes] {
+        &self.lanes[self.starts[v] as usize..self.starts[v + 1] as usize]
+    }
+
+    /// Vector `v` of what is shifted by `shift`.
+    #[inline(always)]
+    unsafe fn load<V: PanelVector>(&self, lanes: &[Lanes], from: *const V::Number) -> V {
+        // SAFETY: the caller's: each lane that is read lies in the strip.
+        unsafe {
+            match lanes {
+                [one] if one.mask == self.full => V::load(from.wrapping_offset(one.from)),
+                _ => lanes.iter().fold(V::zero(), |x, l| x.merge(from.wrapping_offset(l.from), l.mask)),
+            }
+        }
+    }
+}
+
+/// Rows of panels to be written: one for each tap, for all columns of a plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PackedRows<T> {
+    pub to: *mut T,
+    /// Elements between panels.
+    pub panel: usize,
+}
+
+on_vectors! {
+    /// Packs one channel: the element of column `c` and tap `t` goes to row `t` of the panels. The channel's strip begins at `from`.
+    fn pack<T>(plan: &LoadPlan, from: *const T, taps: &[isize], rows: PackedRows<T>) = pack_on
+}
+
+/// # Safety
+/// The strip is readable, and the panels have room.
+#[inline(always)]
+unsafe fn pack_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, taps: &[isize], rows: PackedRows<V::Number>) {
+    for v in 0..plan.vectors() {
+        let to = rows.to.wrapping_add(v / V::VECTORS * rows.panel + v % V::VECTORS * V::LANES);
+        // SAFETY: the caller's.
+        unsafe {
+            match plan.of(v) {
+                [one] if one.mask == plan.full => {
+                    let from = from.wrapping_offset(one.from);
+                    for (t, shift) in taps.iter().enumerate() {
+                        V::load(from.wrapping_offset(*shift)).store(to.wrapping_add(t * V::WIDTH));
+                    }
+                }
+                [one, two] => {
+                    let (a, b) = (from.wrapping_offset(one.from), from.wrapping_offset(two.from));
+                    for (t, shift) in taps.iter().enumerate() {
+                        let x = V::zero().merge(a.wrapping_offset(*shift), one.mask).merge(b.wrapping_offset(*shift), two.mask);
+                        x.store(to.wrapping_add(t * V::WIDTH));
+                    }
+                }
+                lanes => {
+                    for (t, shift) in taps.iter().enumerate() {
+                        plan.load::<V>(lanes, from.wrapping_offset(*shift)).store(to.wrapping_add(t * V::WIDTH));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// For each column of a panel the start of its strip, shifted by its tap; null columns are zeros.
+pub(super) type ColumnStarts<'a, T> = &'a [*const T];
+
+on_vectors! {
+    /// Packs a panel the other way round: row `c` of it has the element of column `c` of the plan and tap `i` in its column `i`. Rows are
+    /// written for whole vectors.
+    fn pack_transposed<T>(plan: &LoadPlan, starts: ColumnStarts<'_, T>, to: *mut T) = pack_transposed_on
+}
+
+/// # Safety
+/// As for `pack`; there are as many starts as columns in a panel.
+#[inline(always)]
+unsafe fn pack_transposed_on<V: PanelVector>(plan: &LoadPlan, starts: ColumnStarts<'_, V::Number>, to: *mut V::Number) {
+    for (c, starts) in starts.chunks_exact(V::LANES).enumerate() {
+        if starts[0].is_null() {
+            continue;
+        }
+        for v in 0..plan.vectors() {
+            let lanes = plan.of(v);
+            let to = to.wrapping_add(v * V::LANES * V::WIDTH + c * V::LANES);
+            // SAFETY: the caller's.
+            unsafe {
+                match lanes {
+                    [one] if one.mask == plan.full => V::put_transposed(|i| V::load(starts[i].wrapping_offset(one.from)), to, V::WIDTH),
+                    _ => V::put_transposed(|i| plan.load::<V>(lanes, starts[i]), to, V::WIDTH),
+                }
+            }
+        }
+    }
+}
+
+on_vectors! {
+    /// Copies the elements that a strip has of the channel that begins at `from` in the first image. What is padding stays as it is.
+    fn fill<T, S: StoredAs<T>>(p: &Patches, strip: &Strip, from: *const S, to: *mut T) = fill_on
+}
+
+/// # Safety
+/// The channel is readable, and the strip has its size.
+#[inline(always)]
+unsafe fn fill_on<V: PanelVector, S: StoredAs<V::Number>>(p: &Patches, strip: &Strip, from: *const S, to: *mut V::Number) {
+    let (stride, part) = strip.parts(p);
+    let (len, left) = (strip.row_len, strip.left);
+    for row in &strip.image_rows {
+        let (from, to) = (from.wrapping_add(row.from), to.wrapping_add(row.to));
+        // SAFETY: the caller's.
+        unsafe {
+            if stride == 1 {
+                widen_row::<V, S>(len, from, to.wrapping_add(left));
+                continue;
+            }
+            for r in 0..stride.min(left + len) {
+                // The first place of this remainder that is not padding.
+                let u = left + (r + stride - left % stride) % stride;
+                let to = to.wrapping_add(r * part + u / stride);
+                for (q, k) in (u..left + len).step_by(stride).enumerate() {
+                    *to.add(q) = (*from.add(k - left)).wide();
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `len` elements are readable and writable.
+#[inline(always)]
+unsafe fn widen_row<V: PanelVector, S: StoredAs<V::Number>>(len: usize, from: *const S, to: *mut V::Number) {
+    // SAFETY: the caller's; the same type is the same pointer.
+    unsafe {
+        if !S::SAME {
+            for i in 0..len {
+                *to.add(i) = (*from.add(i)).wide();
+            }
+            return;
+        }
+        let from = from.cast::<V::Number>();
+        let mut i = 0;
+        while i + V::LANES <= len {
+            V::load(from.add(i)).store(to.add(i));
+            i += V::LANES;
+        }
+        if i < len {
+            V::load_first(from.add(i), len - i).store_first(to.add(i), len - i);
+        }
+    }
+}
+
+on_vectors! {
+    /// `len` elements as numbers.
+    fn widen<T, S: StoredAs<T>>(len: usize, from: *const S, to: *mut T) = widen_row
+}
+
+/// The numbers of `n` elements: themselves, or a copy.
+///
+/// # Safety
+/// They are readable.
+pub(super) unsafe fn widened<T: CoreNumber, S: StoredAs<T>>(
+    isa: crate::backend::cpu::num::InstructionSet,
+    n: usize,
+    from: *const S,
+) -> (Option<Buffer>, *const T) {
+    if S::SAME || from.is_null() {
+        return (None, from.cast());
+    }
+    let (made, to) = room::<T>(n);
+    // SAFETY: the caller's.
+    unsafe { widen::<T, S>(isa, n, from, to) };
+    (made, to)
+}

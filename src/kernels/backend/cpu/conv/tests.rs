@@ -1,0 +1,252 @@
+use super::*;
+use crate::backend::cpu::num::best;
+use crate::backend::cpu::threads::set_num_threads;
+use crate::layout::{BF16, F16};
+
+/// Numbers from a seed.
+struct Seed(u64);
+
+impl Seed {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n
+    }
+    fn of<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+    /// Multiples of 1/8, which all types have, so that sums of some hundred products are exact in float32.
+    fn numbers(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| (self.below(17) as f64 - 8.0) / 8.0).collect()
+    }
+}
+
+fn geometry(r: &mut Seed) -> ConvShape {
+    let dims = 1 + r.below(3);
+    let mut s = ConvShape {
+        batch: 1 + r.below(4),
+        groups: r.of(&[1, 1, 1, 2, 3, 5]),
+        in_channels: r.of(&[1, 1, 2, 3, 5, 9, 20]),
+        out_channels: r.of(&[1, 2, 3, 4, 7, 8, 11, 19]),
+        input: [1; 3],
+        output: [1; 3],
+        kernel: [1; 3],
+        stride: [1; 3],
+        dilation: [1; 3],
+        padding: [0; 3],
+    };
+    for d in 3 - dims..3 {
+        loop {
+            s.input[d] = 1 + r.below(if dims == 3 { 7 } else { 20 });
+            s.kernel[d] = r.of(&[1, 2, 3, 3, 4, 7]);
+            s.stride[d] = r.of(&[1, 1, 1, 2, 3, 5]);
+            s.dilation[d] = r.of(&[1, 1, 1, 2, 3]);
+            s.padding[d] = r.below(4);
+            let reach = (s.kernel[d] - 1) * s.dilation[d] + 1;
+            if s.input[d] + 2 * s.padding[d] >= reach {
+                let most = (s.input[d] + 2 * s.padding[d] - reach) / s.stride[d] + 1;
+                // Now and then fewer than fit, as with the padding of a transposed convolution's output.
+                s.output[d] = if r.below(4) == 0 { 1 + r.below(most) } else { most };
+                break;
+            }
+        }
+    }
+    s
+}
+
+/// All triples of an element of x, of the weight and of y that belong together.
+fn each(s: &ConvShape, mut f: impl FnMut(usize, usize, usize)) {
+    let channels = s.groups * s.out_channels;
+    for (n, c) in (0..s.batch).flat_map(|n| (0..channels).map(move |c| (n, c))) {
+        for i in 0..s.in_channels {
+            for o in 0..s.output.iter().product() {
+                let o3 = [o / (s.output[1] * s.output[2]), o / s.output[2] % s.output[1], o % s.output[2]];
+                for k in 0..s.kernel.iter().product() {
+                    let k3 = [k / (s.kernel[1] * s.kernel[2]), k / s.kernel[2] % s.kernel[1], k % s.kernel[2]];
+                    let at: [isize; 3] =
+                        std::array::from_fn(|d| (o3[d] * s.stride[d] + k3[d] * s.dilation[d]) as isize - s.padding[d] as isize);
+                    if (0..3).all(|d| (0..s.input[d] as isize).contains(&at[d])) {
+                        let channel = n * s.groups * s.in_channels + c / s.out_channels * s.in_channels + i;
+                        let x = ((channel * s.input[0] + at[0] as usize) * s.input[1] + at[1] as usize) * s.input[2] + at[2] as usize;
+                        let kernel: usize = s.kernel.iter().product();
+                        let output: usize = s.output.iter().product();
+                        f(x, (c * s.in_channels + i) * kernel + k, (n * channels + c) * output + o);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The sums, from the definition.
+fn wanted(pass: ConvPass, s: &ConvShape, [a, b, bias]: [&[f64]; 3], n: usize) -> Vec<f64> {
+    let mut out = vec![0.0; n];
+    let channels = match pass {
+        ConvPass::Forward { bias: true } => s.groups * s.out_channels,
+        ConvPass::Input { bias: true } => s.groups * s.in_channels,
+        _ => 0,
+    };
+    if channels > 0 {
+        let plane = n / s.batch / channels;
+        out.iter_mut().enumerate().for_each(|(i, o)| *o = bias[i / plane % channels]);
+    }
+    each(s, |x, w, y| match pass {
+        ConvPass::Forward { .. } => out[y] += a[x] * b[w],
+        ConvPass::Input { .. } => out[x] += a[y] * b[w],
+        ConvPass::Weight => out[w] += a[y] * b[x],
+    });
+    out
+}
+
+fn passes() -> [ConvPass; 5] {
+    [
+        ConvPass::Forward { bias: false },
+        ConvPass::Forward { bias: true },
+        ConvPass::Input { bias: false },
+        ConvPass::Input { bias: true },
+        ConvPass::Weight,
+    ]
+}
+
+fn sizes(pass: ConvPass, s: &ConvShape) -> ([usize; 3], usize) {
+    let [x, w, y] = s.numels().expect("few elements");
+    match pass {
+        ConvPass::Forward { .. } => ([x, w, s.groups * s.out_channels], y),
+        ConvPass::Input { .. } => ([y, w, s.groups * s.in_channels], x),
+        ConvPass::Weight => ([y, x, 0], w),
+    }
+}
+
+fn has_bias(pass: ConvPass) -> bool {
+    matches!(pass, ConvPass::Forward { bias: true } | ConvPass::Input { bias: true })
+}
+
+/// The result in one type and instruction set. None: it is left to the plain loops.
+fn got<T: CoreNumber, S: StoredAs<T>>(
+    isa: InstructionSet,
+    pass: ConvPass,
+    s: &ConvShape,
+    ins: [&[f64]; 3],
+    n: usize,
+    of: impl Fn(f64) -> S,
+) -> Option<Vec<S>> {
+    let ins = ins.map(|v| v.iter().map(|v| of(*v)).collect::<Vec<S>>());
+    let mut out = vec![of(f64::NAN); n];
+    let bias = if has_bias(pass) { ins[2].as_ptr() } else { std::ptr::null() };
+    // SAFETY: the buffers have the sizes of the shape.
+    unsafe { floats::<T, S>(isa, pass, s, [ins[0].as_ptr(), ins[1].as_ptr(), bias], out.as_mut_ptr()) }.then_some(out)
+}
+
+fn sets() -> Vec<InstructionSet> {
+    [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|i| *i <= best()).collect()
+}
+
+fn compare(r: &mut Seed, s: &ConvShape) -> usize {
+    let mut done = 0;
+    for pass in passes() {
+        let (of, n) = sizes(pass, s);
+        let ins = of.map(|n| r.numbers(n));
+        let ins = [&ins[0][..], &ins[1][..], &ins[2][..]];
+        let want = wanted(pass, s, ins, n);
+        for isa in sets() {
+            let f32s = got::<f32, f32>(isa, pass, s, ins, n, |v| v as f32);
+            let f64s = got::<f64, f64>(isa, pass, s, ins, n, |v| v);
+            assert_eq!(f32s.is_some(), is_packed(s), "{s:?}");
+            let Some((f32s, f64s)) = f32s.zip(f64s) else { continue };
+            let f16s = got::<f32, F16>(isa, pass, s, ins, n, |v| F16::from_f32(v as f32)).expect("as float32");
+            let bf16s = got::<f32, BF16>(isa, pass, s, ins, n, |v| BF16::from_f32(v as f32)).expect("as float32");
+            for i in 0..n {
+                let all = (f64::from(f32s[i]), f64s[i], f16s[i].to_f32(), bf16s[i].to_f32());
+                let right = (want[i], want[i], F16::from_f32(want[i] as f32).to_f32(), BF16::from_f32(want[i] as f32).to_f32());
+                assert_eq!(all, right, "element {i}, {pass:?} {isa:?} {s:?}");
+            }
+            done += 1;
+        }
+    }
+    done
+}
+
+#[test]
+fn passes_of_random_geometries_are_exact_sums_in_every_type_and_instruction_set() {
+    let mut r = Seed(0x9e37_79b9_7f4a_7c15);
+    let mut done = 0;
+    for _ in 0..300 {
+        let s = geometry(&mut r);
+        done += compare(&mut r, &s);
+    }
+    assert!(done > 500 * sets().len(), "only {done}");
+}
+
+fn square(batch: usize, groups: usize, channels: [usize; 2], side: usize, kernel: usize, stride: usize, padding: usize) -> ConvShape {
+    let out = (side + 2 * padding - kernel) / stride + 1;
+    ConvShape {
+        batch,
+        groups,
+        in_channels: channels[0],
+        out_channels: channels[1],
+        input: [1, side, side],
+        output: [1, out, out],
+        kernel: [1, kernel, kernel],
+        stride: [1, stride, stride],
+        dilation: [1; 3],
+        padding: [0, padding, padding],
+    }
+}
+
+#[test]
+fn larger_sizes_take_several_blocks_and_tasks() {
+    let mut r = Seed(7);
+    for s in [
+        square(1, 1, [40, 24], 30, 3, 1, 1),
+        square(2, 1, [3, 16], 50, 7, 2, 3),
+        square(3, 1, [70, 64], 7, 3, 1, 1),
+        square(1, 1, [200, 130], 6, 1, 1, 0),
+        square(40, 1, [8, 8], 2, 2, 1, 0),
+        square(2, 40, [1, 1], 33, 3, 1, 1),
+        square(2, 40, [1, 1], 33, 5, 2, 2),
+        square(2, 4, [6, 10], 33, 3, 2, 1),
+        square(1, 1, [9, 16], 40, 16, 8, 4),
+        square(2, 1, [64, 1], 20, 3, 1, 1),
+    ] {
+        assert!(compare(&mut r, &s) > 0);
+    }
+}
+
+#[test]
+fn the_bits_are_the_same_for_any_number_of_threads() {
+    let mut r = Seed(11);
+    for s in [square(2, 1, [40, 40], 20, 3, 1, 1), square(8, 6, [1, 1], 20, 3, 2, 1), square(5, 1, [3, 9], 31, 5, 2, 2)] {
+        for pass in passes() {
+            let (of, n) = sizes(pass, &s);
+            let ins = of.map(|n| r.numbers(n).iter().map(|v| v / 3.0 + 0.01).collect::<Vec<f64>>());
+            let ins = [&ins[0][..], &ins[1][..], &ins[2][..]];
+            let bits: Vec<Vec<u32>> = [1, 2, 3, 7]
+                .map(|threads| {
+                    set_num_threads(threads);
+                    let out = got::<f32, f32>(best(), pass, &s, ins, n, |v| v as f32).expect("packed");
+                    out.iter().map(|v| v.to_bits()).collect()
+                })
+                .into();
+            set_num_threads(2);
+            assert!(bits.iter().all(|b| *b == bits[0]), "{pass:?} {s:?}");
+        }
+    }
+}
+
+#[test]
+fn infinite_weights_and_far_reaching_kernels_are_left_to_plain_loops() {
+    let s = square(2, 8, [1, 1], 20, 3, 1, 1);
+    let mut r = Seed(5);
+    let (of, n) = sizes(ConvPass::Forward { bias: false }, &s);
+    let mut ins = of.map(|n| r.numbers(n));
+    ins[1][4] = f64::INFINITY;
+    let ins = [&ins[0][..], &ins[1][..], &ins[2][..]];
+    for pass in [ConvPass::Forward { bias: false }, ConvPass::Input { bias: false }] {
+        assert!(got::<f32, f32>(best(), pass, &s, ins, n, |v| v as f32).is_none());
+    }
+    let mut s = square(1, 1, [64, 64], 4, 3, 1, 1);
+    s.dilation = [1, 100_000_000, 100_000_000];
+    s.padding = [0, 100_000_000, 100_000_000];
+    assert!(!is_packed(&s));
+}

@@ -1,0 +1,207 @@
+//! The gradient of the weight: that of the output times the patches of the input, where the sum goes over positions. Patches are packed with
+//! positions as rows of panels, and the gradient is read as it lies.
+
+use super::geometry::{Patches, Strip};
+use super::patches::{LoadPlan, clear, fill, pack_transposed, room, widen};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widths};
+use crate::backend::cpu::matmul::panels::{ColumnRun, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::num::InstructionSet;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
+use crate::backend::requests::ConvShape;
+
+/// Tasks that a large product has at least, where its sizes allow for them.
+const TASKS: usize = 16;
+/// The most panels of one task.
+const PANELS: usize = 4;
+/// Multiply-adds of a task that is worth a thread.
+const WORTH: usize = 1 << 18;
+/// The most numbers of all partial sums together.
+const PARTIAL: usize = 1 << 20;
+/// Positions of one image that are enough for a block of their own.
+const POSITIONS: usize = 48;
+
+/// The product of one group and some of its columns, over some blocks of positions.
+struct WeightTask {
+    group: usize,
+    /// The kernel's taps of the input's channels.
+    columns: std::ops::Range<usize>,
+    blocks: std::ops::Range<usize>,
+    part: usize,
+}
+
+/// What all tasks share.
+struct WeightProduct<'a> {
+    isa: InstructionSet,
+    s: &'a ConvShape,
+    p: Patches,
+    taps: usize,
+    /// Positions of a block, and the blocks of an image; 0 if blocks go across images.
+    block: usize,
+    blocks: usize,
+}
+
+/// The gradient of the weight, from that of y and x.
+///
+/// # Safety
+/// All have the elements that the shape says; w overlaps nothing else. There is a position and a tap.
+pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, s: &ConvShape, g: *const S, x: *const S, w: *mut S) {
+    let p = Patches::forward(s);
+    let (width, lanes) = widths::<T>(isa);
+    let (taps, positions) = (p.taps(), p.positions());
+    let (rows, columns) = (s.out_channels, s.in_channels * taps);
+    let most = block_depth::<T>(width) / lanes * lanes;
+    let (block, blocks) = if positions >= POSITIONS {
+        let blocks = positions.div_ceil(most);
+        (positions.div_ceil(blocks).next_multiple_of(lanes), blocks)
+    } else {
+        (most.min((s.batch * positions).next_multiple_of(lanes)), 0)
+    };
+    let blocks = if blocks == 0 { 0 } else { positions.div_ceil(block) };
+    let all = if blocks == 0 { (s.batch * positions).div_ceil(block) } else { s.batch * blocks };
+    let work = (s.batch * positions).saturating_mul(s.groups).saturating_mul(rows * columns);
+    let wanted = (work / WORTH).clamp(1, TASKS);
+    let panels = columns.div_ceil(width);
+    let together = (panels * s.groups).div_ceil(wanted).clamp(1, PANELS.min(panels));
+    let chunks = panels.div_ceil(together);
+    let together = panels.div_ceil(chunks) * width;
+    let numel = s.groups * rows * columns;
+    let parts = wanted.div_ceil(chunks * s.groups).min(PARTIAL / numel.max(1)).min(all).max(1);
+    let each = all.div_ceil(parts);
+    let parts = all.div_ceil(each);
+    let mut tasks = Vec::new();
+    for part in 0..parts {
+        for group in 0..s.groups {
+            for c in (0..columns).step_by(together) {
+                let (columns, blocks) = (c..columns.min(c + together), part * each..all.min((part + 1) * each));
+                tasks.push(WeightTask { group, columns, blocks, part });
+            }
+        }
+    }
+    let direct = S::SAME && parts == 1;
+    let (_own, partial) = room::<T>(if direct { 0 } else { parts * numel });
+    let product = WeightProduct { isa, s, p, taps, block, blocks };
+    let sums = SharedPointer::new(if direct { w.cast::<T>() } else { partial });
+    let (g, x, w) = (SharedPointer::new(g), SharedPointer::new(x), SharedPointer::new(w));
+    parallel_for(tasks.len(), |t| {
+        let task = &tasks[t];
+        // SAFETY: each task has sums of its own; the rest is the caller's promise.
+        unsafe { product.task::<T, S>(task, g.get(), x.get(), sums.at(task.part * numel)) };
+    });
+    if !direct {
+        const STRETCH: usize = 1 << 14;
+        parallel_for(numel.div_ceil(STRETCH), |t| {
+            for i in t * STRETCH..numel.min((t + 1) * STRETCH) {
+                // SAFETY: all sums have been written, and each is read by one task.
+                unsafe { *w.at(i) = S::narrow((1..parts).fold(*sums.at(i), |sum, k| sum.plus(*sums.at(k * numel + i)))) };
+            }
+        });
+    }
+}
+
+impl WeightProduct<'_> {
+    unsafe fn task<T: CoreNumber, S: StoredAs<T>>(&self, task: &WeightTask, g: *const S, x: *const S, sums: *mut T) {
+        let (s, p, taps) = (self.s, &self.p, self.taps);
+        let (width, lanes) = widths::<T>(self.isa);
+        let (positions, plane) = (p.positions(), p.plane());
+        let (rows, columns) = (s.out_channels, task.columns.len());
+        let panels = columns.div_ceil(width);
+        let channels = task.columns.start / taps..(task.columns.end - 1) / taps + 1;
+        let all = s.in_channels * taps;
+        let (_own, packed) = room::<T>(panels * self.block * width);
+        let x = x.wrapping_add((task.group * s.in_channels + channels.start) * plane);
+        let g = g.wrapping_add(task.group * rows * positions);
+        let image = s.groups * rows * positions;
+        let runs = [ColumnRun { column: 0, len: columns, at: 0 }];
+        let out = sums.wrapping_add(task.group * rows * all + task.columns.start);
+        let mut starts = vec![std::ptr::null::<T>(); panels * width];
+        let mut is_first = true;
+        // Gradients that do not lie as they are read.
+        let (_copied, copied) = room::<T>(if S::SAME && self.blocks > 0 { 0 } else { rows * self.block });
+        let mut strip_room = (room::<T>(0), 0);
+        for b in task.blocks.clone() {
+            let (first, end) = if self.blocks == 0 {
+                (b * self.block, (s.batch * positions).min((b + 1) * self.block))
+            } else {
+                let (n, at) = (b / self.blocks, b % self.blocks * self.block);
+                (n * positions + at, n * positions + positions.min(at + self.block))
+            };
+            let strip = Strip::new(p, first, end, S::SAME);
+            let plan = LoadPlan::new(&strip, lanes);
+            let n = strip.size * channels.len();
+            if n > strip_room.1 {
+                strip_room = (room::<T>(n), n);
+            }
+            let buffer = strip_room.0.1;
+            // SAFETY: there is room; the rest is the caller's promise.
+            unsafe {
+                clear(n, buffer);
+                if strip.size > 0 {
+                    for c in 0..channels.len() {
+                        fill::<T, S>(self.isa, p, &strip, x.wrapping_add(c * plane), buffer.wrapping_add(c * strip.size));
+                    }
+                }
+                for (i, start) in starts.iter_mut().enumerate().take(columns) {
+                    let (c, t) = ((task.columns.start + i) / taps - channels.start, (task.columns.start + i) % taps);
+                    let from = if strip.size > 0 {
+                        buffer.cast_const().wrapping_add(c * strip.size)
+                    } else {
+                        x.wrapping_add(c * plane).cast::<T>().wrapping_offset(strip.start)
+                    };
+                    *start = from.wrapping_offset(strip.taps[t]);
+                }
+                // The last panel's lanes beyond the columns repeat one; nothing reads their sums.
+                let last = starts[columns - 1];
+                starts[columns..columns.next_multiple_of(lanes)].fill(last);
+                for q in 0..panels {
+                    pack_transposed::<T>(self.isa, &plan, &starts[q * width..(q + 1) * width], packed.wrapping_add(q * self.block * width));
+                }
+                let (a, a_rs) = if S::SAME && self.blocks > 0 {
+                    (g.wrapping_add(first / positions * image + first % positions).cast::<T>(), positions)
+                } else {
+                    self.copy_gradient::<T, S>(first, end, g, image, copied);
+                    (copied.cast_const(), self.block)
+                };
+                let product = PanelProduct {
+                    rows,
+                    columns,
+                    depth: end - first,
+                    a,
+                    a_rs: a_rs as isize,
+                    b: packed.cast_const(),
+                    panel: self.block * width,
+                    out,
+                    out_rs: all as isize,
+                    runs: &runs,
+                    step: 1,
+                    add: !is_first,
+                    bias: std::ptr::null(),
+                };
+                multiply::<T>(self.isa, &product);
+            }
+            is_first = false;
+            interrupt::check();
+        }
+    }
+
+    /// The gradients at positions `first..end`, in rows of a block.
+    ///
+    /// # Safety
+    /// They are readable, and there is room.
+    unsafe fn copy_gradient<T: CoreNumber, S: StoredAs<T>>(&self, first: usize, end: usize, g: *const S, image: usize, to: *mut T) {
+        let positions = self.p.positions();
+        for r in 0..self.s.out_channels {
+            let mut at = first;
+            while at < end {
+                let (n, i) = (at / positions, at % positions);
+                let len = (positions - i).min(end - at);
+                // SAFETY: the caller's.
+                unsafe {
+                    let (from, to) = (g.wrapping_add(n * image + r * positions + i), to.wrapping_add(r * self.block + at - first));
+                    widen::<T, S>(self.isa, len, from, to);
+                }
+                at += len;
+            }
+        }
+    }
+}

@@ -1,0 +1,607 @@
+//! Registers of numbers for the products of packed panels, one type for each instruction set.
+//!
+//! Not here: elementary functions (`math`), and the numbers of pointwise kernels (`num`).
+
+use crate::backend::cpu::reduce::reducers::Numeric;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+/// A number with packed products: float32 or float64.
+pub trait CoreNumber: Numeric {
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: PanelVector<Number = Self>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: PanelVector<Number = Self>;
+    type Base: PanelVector<Number = Self>;
+
+    fn is_finite(self) -> bool;
+}
+
+/// An element in memory, and the number that it is computed as.
+pub trait StoredAs<T: CoreNumber>: Copy + Send + Sync + 'static {
+    /// Whether both are the same type.
+    const SAME: bool;
+    fn wide(self) -> T;
+    fn narrow(v: T) -> Self;
+}
+
+/// A register of numbers.
+///
+/// # Safety
+/// (of each function) The machine has the instruction set; memory that is named is readable or writable.
+#[allow(clippy::missing_safety_doc, reason = "the same for all; see the trait")]
+pub trait PanelVector: Copy + 'static {
+    type Number: CoreNumber;
+    const LANES: usize;
+    /// The most rows of a tile. Its sums, vectors and one factor fit the registers.
+    const ROWS: usize;
+    /// Vectors of a full tile.
+    const VECTORS: usize = 3;
+    /// Columns of a panel.
+    const WIDTH: usize = Self::VECTORS * Self::LANES;
+
+    unsafe fn zero() -> Self;
+    unsafe fn splat(x: Self::Number) -> Self;
+    unsafe fn load(p: *const Self::Number) -> Self;
+    unsafe fn store(self, p: *mut Self::Number);
+    /// The first `n` (fewer than LANES), and zeros behind them.
+    unsafe fn load_first(p: *const Self::Number, n: usize) -> Self;
+    /// The first `n`, fewer than LANES.
+    unsafe fn store_first(self, p: *mut Self::Number, n: usize);
+    /// The lanes of the mask from `p + lane`, the others as they are. Only the lanes of the mask are read.
+    unsafe fn merge(self, p: *const Self::Number, mask: u32) -> Self;
+    /// `self * b + c`.
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+    unsafe fn plus(self, b: Self) -> Self;
+    /// Writes lane `p` of vector `i` to `to[p * step + i]`, for LANES vectors.
+    unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut Self::Number, step: usize);
+    unsafe fn total(self) -> Self::Number;
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! avx512 {
+    ($V:ty, $t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $store:ident, $zload:ident, $mload:ident, $mstore:ident,
+     $fma:ident, $add:ident, $total:ident, $transposed:ident) => {
+        impl PanelVector for $V {
+            type Number = $t;
+            const LANES: usize = $lanes;
+            const ROWS: usize = 8;
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                // SAFETY: the caller's, here and below.
+                unsafe { $zero() }
+            }
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                // SAFETY: as above.
+                unsafe { $set(x) }
+            }
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> Self {
+                // SAFETY: as above.
+                unsafe { $load(p) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, p: *mut $t) {
+                // SAFETY: as above.
+                unsafe { $store(p, self) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(p: *const $t, n: usize) -> Self {
+                // SAFETY: as above.
+                unsafe { $zload(((1u32 << n) - 1) as $mask, p) }
+            }
+            #[inline(always)]
+            unsafe fn store_first(self, p: *mut $t, n: usize) {
+                // SAFETY: as above.
+                unsafe { $mstore(p, ((1u32 << n) - 1) as $mask, self) }
+            }
+            #[inline(always)]
+            unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
+                // SAFETY: as above.
+                unsafe { $mload(self, mask as $mask, p) }
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $fma(self, b, c) }
+            }
+            #[inline(always)]
+            unsafe fn plus(self, b: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $add(self, b) }
+            }
+            #[inline(always)]
+            unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
+                // SAFETY: as above.
+                unsafe {
+                    let rows = $transposed(std::array::from_fn(from));
+                    for (p, row) in rows.iter().enumerate() {
+                        $store(to.add(p * step), *row);
+                    }
+                }
+            }
+            #[inline(always)]
+            unsafe fn total(self) -> $t {
+                // SAFETY: as above.
+                unsafe { $total(self) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+avx512!(
+    __m512,
+    f32,
+    16,
+    __mmask16,
+    _mm512_setzero_ps,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_mask_loadu_ps,
+    _mm512_mask_storeu_ps,
+    _mm512_fmadd_ps,
+    _mm512_add_ps,
+    _mm512_reduce_add_ps,
+    transposed_16
+);
+#[cfg(target_arch = "x86_64")]
+avx512!(
+    __m512d,
+    f64,
+    8,
+    __mmask8,
+    _mm512_setzero_pd,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_mask_loadu_pd,
+    _mm512_mask_storeu_pd,
+    _mm512_fmadd_pd,
+    _mm512_add_pd,
+    _mm512_reduce_add_pd,
+    transposed_8_wide
+);
+
+/// # Safety
+/// The machine has AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transposed_16(r: [__m512; 16]) -> [__m512; 16] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut u = r;
+        for g in 0..4 {
+            let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
+            let (ab, cd) = (_mm512_castps_pd(_mm512_unpacklo_ps(a, b)), _mm512_castps_pd(_mm512_unpacklo_ps(c, d)));
+            let (ab2, cd2) = (_mm512_castps_pd(_mm512_unpackhi_ps(a, b)), _mm512_castps_pd(_mm512_unpackhi_ps(c, d)));
+            u[4 * g] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd));
+            u[4 * g + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd));
+            u[4 * g + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2));
+            u[4 * g + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2));
+        }
+        let mut out = u;
+        for j in 0..4 {
+            let (low, high) = (_mm512_shuffle_f32x4::<0x88>(u[j], u[4 + j]), _mm512_shuffle_f32x4::<0xdd>(u[j], u[4 + j]));
+            let (low2, high2) = (_mm512_shuffle_f32x4::<0x88>(u[8 + j], u[12 + j]), _mm512_shuffle_f32x4::<0xdd>(u[8 + j], u[12 + j]));
+            out[j] = _mm512_shuffle_f32x4::<0x88>(low, low2);
+            out[8 + j] = _mm512_shuffle_f32x4::<0xdd>(low, low2);
+            out[4 + j] = _mm512_shuffle_f32x4::<0x88>(high, high2);
+            out[12 + j] = _mm512_shuffle_f32x4::<0xdd>(high, high2);
+        }
+        out
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transposed_8_wide(r: [__m512d; 8]) -> [__m512d; 8] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut u = r;
+        for g in 0..4 {
+            u[2 * g] = _mm512_unpacklo_pd(r[2 * g], r[2 * g + 1]);
+            u[2 * g + 1] = _mm512_unpackhi_pd(r[2 * g], r[2 * g + 1]);
+        }
+        let mut out = u;
+        for j in 0..2 {
+            let (low, high) = (_mm512_shuffle_f64x2::<0x88>(u[j], u[2 + j]), _mm512_shuffle_f64x2::<0xdd>(u[j], u[2 + j]));
+            let (low2, high2) = (_mm512_shuffle_f64x2::<0x88>(u[4 + j], u[6 + j]), _mm512_shuffle_f64x2::<0xdd>(u[4 + j], u[6 + j]));
+            out[j] = _mm512_shuffle_f64x2::<0x88>(low, low2);
+            out[4 + j] = _mm512_shuffle_f64x2::<0xdd>(low, low2);
+            out[2 + j] = _mm512_shuffle_f64x2::<0x88>(high, high2);
+            out[6 + j] = _mm512_shuffle_f64x2::<0xdd>(high, high2);
+        }
+        out
+    }
+}
+
+/// The mask of `vmaskmov`: the highest bit of each lane.
+///
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn lanes_8(mask: u32) -> __m256i {
+    // SAFETY: the caller's.
+    unsafe {
+        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
+    }
+}
+
+/// As `lanes_8`.
+///
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn lanes_4(mask: u32) -> __m256i {
+    // SAFETY: the caller's.
+    unsafe {
+        let bits = _mm256_setr_epi64x(1, 2, 4, 8);
+        _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(i64::from(mask)), bits), bits)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! avx2 {
+    ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $mstore:ident, $blend:ident,
+     $cast:ident, $fma:ident, $add:ident, $transposed:ident) => {
+        impl PanelVector for $V {
+            type Number = $t;
+            const LANES: usize = $lanes;
+            const ROWS: usize = 4;
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                // SAFETY: the caller's, here and below.
+                unsafe { $zero() }
+            }
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                // SAFETY: as above.
+                unsafe { $set(x) }
+            }
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> Self {
+                // SAFETY: as above.
+                unsafe { $load(p) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, p: *mut $t) {
+                // SAFETY: as above.
+                unsafe { $store(p, self) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(p: *const $t, n: usize) -> Self {
+                // SAFETY: as above.
+                unsafe { $mload(p, $bits((1u32 << n) - 1)) }
+            }
+            #[inline(always)]
+            unsafe fn store_first(self, p: *mut $t, n: usize) {
+                // SAFETY: as above.
+                unsafe { $mstore(p, $bits((1u32 << n) - 1), self) }
+            }
+            #[inline(always)]
+            unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
+                // SAFETY: as above.
+                unsafe {
+                    let bits = $bits(mask);
+                    $blend(self, $mload(p, bits), $cast(bits))
+                }
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $fma(self, b, c) }
+            }
+            #[inline(always)]
+            unsafe fn plus(self, b: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $add(self, b) }
+            }
+            #[inline(always)]
+            unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
+                // SAFETY: as above.
+                unsafe {
+                    let rows = $transposed(std::array::from_fn(from));
+                    for (p, row) in rows.iter().enumerate() {
+                        $store(to.add(p * step), *row);
+                    }
+                }
+            }
+            #[inline(always)]
+            unsafe fn total(self) -> $t {
+                let mut lanes = [0.0; $lanes];
+                // SAFETY: there is room for all lanes.
+                unsafe { $store(lanes.as_mut_ptr(), self) };
+                sum_of(lanes)
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+avx2!(
+    __m256,
+    f32,
+    8,
+    lanes_8,
+    _mm256_setzero_ps,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_maskload_ps,
+    _mm256_maskstore_ps,
+    _mm256_blendv_ps,
+    _mm256_castsi256_ps,
+    _mm256_fmadd_ps,
+    _mm256_add_ps,
+    transposed_8
+);
+#[cfg(target_arch = "x86_64")]
+avx2!(
+    __m256d,
+    f64,
+    4,
+    lanes_4,
+    _mm256_setzero_pd,
+    _mm256_set1_pd,
+    _mm256_loadu_pd,
+    _mm256_storeu_pd,
+    _mm256_maskload_pd,
+    _mm256_maskstore_pd,
+    _mm256_blendv_pd,
+    _mm256_castsi256_pd,
+    _mm256_fmadd_pd,
+    _mm256_add_pd,
+    transposed_4_wide
+);
+
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transposed_8(r: [__m256; 8]) -> [__m256; 8] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut u = r;
+        for g in 0..2 {
+            let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
+            let (ab, cd) = (_mm256_castps_pd(_mm256_unpacklo_ps(a, b)), _mm256_castps_pd(_mm256_unpacklo_ps(c, d)));
+            let (ab2, cd2) = (_mm256_castps_pd(_mm256_unpackhi_ps(a, b)), _mm256_castps_pd(_mm256_unpackhi_ps(c, d)));
+            u[4 * g] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd));
+            u[4 * g + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd));
+            u[4 * g + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2));
+            u[4 * g + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2));
+        }
+        let mut out = u;
+        for j in 0..4 {
+            out[j] = _mm256_permute2f128_ps::<0x20>(u[j], u[4 + j]);
+            out[4 + j] = _mm256_permute2f128_ps::<0x31>(u[j], u[4 + j]);
+        }
+        out
+    }
+}
+
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn transposed_4_wide(r: [__m256d; 4]) -> [__m256d; 4] {
+    // SAFETY: the caller's.
+    unsafe {
+        let (a, b) = (_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1]));
+        let (c, d) = (_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3]));
+        [
+            _mm256_permute2f128_pd::<0x20>(a, c),
+            _mm256_permute2f128_pd::<0x20>(b, d),
+            _mm256_permute2f128_pd::<0x31>(a, c),
+            _mm256_permute2f128_pd::<0x31>(b, d),
+        ]
+    }
+}
+
+/// As a tree: the same order for every instruction set with so many lanes.
+#[inline(always)]
+fn sum_of<T: CoreNumber, const N: usize>(mut lanes: [T; N]) -> T {
+    let mut width = N;
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            lanes[i] = lanes[i].plus(lanes[i + width]);
+        }
+    }
+    lanes[0]
+}
+
+/// Lanes in an array, which the compiler keeps in registers where the target has some.
+macro_rules! base {
+    ($t:ty, $lanes:literal) => {
+        impl PanelVector for [$t; $lanes] {
+            type Number = $t;
+            const LANES: usize = $lanes;
+            const ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 4 };
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                [0.0; $lanes]
+            }
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                [x; $lanes]
+            }
+            #[inline(always)]
+            unsafe fn load(p: *const $t) -> Self {
+                // SAFETY: the caller's, here and below.
+                unsafe { p.cast::<Self>().read_unaligned() }
+            }
+            #[inline(always)]
+            unsafe fn store(self, p: *mut $t) {
+                // SAFETY: as above.
+                unsafe { p.cast::<Self>().write_unaligned(self) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(p: *const $t, n: usize) -> Self {
+                // SAFETY: as above.
+                std::array::from_fn(|i| if i < n { unsafe { *p.add(i) } } else { 0.0 })
+            }
+            #[inline(always)]
+            unsafe fn store_first(self, p: *mut $t, n: usize) {
+                for (i, v) in self.iter().enumerate().take(n) {
+                    // SAFETY: as above.
+                    unsafe { *p.add(i) = *v };
+                }
+            }
+            #[inline(always)]
+            unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
+                // SAFETY: as above.
+                std::array::from_fn(|i| if mask >> i & 1 != 0 { unsafe { *p.wrapping_add(i) } } else { self[i] })
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                if <crate::backend::cpu::num::Base as crate::backend::cpu::num::Isa>::FMA {
+                    std::array::from_fn(|i| self[i].mul_add(b[i], c[i]))
+                } else {
+                    std::array::from_fn(|i| self[i] * b[i] + c[i])
+                }
+            }
+            #[inline(always)]
+            unsafe fn plus(self, b: Self) -> Self {
+                std::array::from_fn(|i| self[i] + b[i])
+            }
+            #[inline(always)]
+            unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
+                let rows: [Self; $lanes] = std::array::from_fn(from);
+                for p in 0..$lanes {
+                    // SAFETY: as above.
+                    unsafe { std::array::from_fn::<$t, $lanes, _>(|i| rows[i][p]).store(to.add(p * step)) };
+                }
+            }
+            #[inline(always)]
+            unsafe fn total(self) -> $t {
+                sum_of(self)
+            }
+        }
+    };
+}
+base!(f32, 4);
+base!(f64, 2);
+
+impl CoreNumber for f32 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = __m512;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = __m256;
+    type Base = [f32; 4];
+
+    fn is_finite(self) -> bool {
+        f32::is_finite(self)
+    }
+}
+
+impl CoreNumber for f64 {
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = __m512d;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = __m256d;
+    type Base = [f64; 2];
+
+    fn is_finite(self) -> bool {
+        f64::is_finite(self)
+    }
+}
+
+macro_rules! stored {
+    ($($t:ty),*) => { $(
+        impl StoredAs<$t> for $t {
+            const SAME: bool = true;
+            #[inline(always)]
+            fn wide(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn narrow(v: $t) -> $t {
+                v
+            }
+        }
+    )* };
+}
+stored!(f32, f64);
+
+macro_rules! halves {
+    ($($t:ty),*) => { $(
+        impl StoredAs<f32> for $t {
+            const SAME: bool = false;
+            #[inline(always)]
+            fn wide(self) -> f32 {
+                self.to_f32()
+            }
+            #[inline(always)]
+            fn narrow(v: f32) -> $t {
+                <$t>::from_f32(v)
+            }
+        }
+    )* };
+}
+halves!(crate::layout::F16, crate::layout::BF16);
+
+/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has.
+macro_rules! on_vectors {
+    ($(#[$doc:meta])* fn $name:ident<T $(, $S:ident: $bound:path)?>($($a:ident: $t:ty),+ $(,)?) $(-> $r:ty)? = $body:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// The machine has the instruction set; besides, as for the body.
+        pub(in crate::backend::cpu) unsafe fn $name<T: CoreNumber $(, $S: $bound)?>(isa: $crate::backend::cpu::num::InstructionSet, $($a: $t),+) $(-> $r)? {
+            // SAFETY: the caller's.
+            unsafe {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
+                    unsafe fn avx512<T: CoreNumber $(, $S: $bound)?>($($a: $t),+) $(-> $r)? {
+                        // SAFETY: the caller's.
+                        unsafe { $body::<T::Avx512 $(, $S)?>($($a),+) }
+                    }
+                    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+                    unsafe fn avx2<T: CoreNumber $(, $S: $bound)?>($($a: $t),+) $(-> $r)? {
+                        // SAFETY: the caller's.
+                        unsafe { $body::<T::Avx2 $(, $S)?>($($a),+) }
+                    }
+                    use $crate::backend::cpu::num::InstructionSet;
+                    match isa {
+                        InstructionSet::Avx512 => return avx512::<T $(, $S)?>($($a),+),
+                        InstructionSet::Avx2 => return avx2::<T $(, $S)?>($($a),+),
+                        InstructionSet::Base => {}
+                    }
+                }
+                let _ = isa;
+                $body::<T::Base $(, $S)?>($($a),+)
+            }
+        }
+    };
+}
+pub(in crate::backend::cpu) use on_vectors;
+
+/// Columns of a panel, and lanes of a vector, of an instruction set.
+pub(in crate::backend::cpu) fn widths<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use crate::backend::cpu::num::InstructionSet;
+        match isa {
+            InstructionSet::Avx512 => return (T::Avx512::WIDTH, T::Avx512::LANES),
+            InstructionSet::Avx2 => return (T::Avx2::WIDTH, T::Avx2::LANES),
+            InstructionSet::Base => {}
+        }
+    }
+    let _ = isa;
+    (T::Base::WIDTH, T::Base::LANES)
+}

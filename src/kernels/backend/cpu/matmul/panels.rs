@@ -1,0 +1,173 @@
+//! The inner loops of products with packed panels: a block of `rows x depth` numbers, dense along the depth, times `depth x columns` that
+//! lie in panels of WIDTH columns. What packs panels stands beside it: the patches of images in `conv`, matrices in `widening`.
+//!
+//! Sums go along the depth in order, one chain for each result, so that the bits depend on the sizes of blocks alone.
+
+use super::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::reduce::reducers::Numeric;
+
+/// Neighbouring columns of a block that are neighbours in the output, too.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend::cpu) struct ColumnRun {
+    pub column: usize,
+    pub len: usize,
+    /// Where the first one lies in the output, from its start.
+    pub at: isize,
+}
+
+/// One product of a block.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend::cpu) struct PanelProduct<'a, T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub a: *const T,
+    /// Elements between rows of `a`.
+    pub a_rs: isize,
+    pub b: *const T,
+    /// Elements between panels of `b`.
+    pub panel: usize,
+    pub out: *mut T,
+    pub out_rs: isize,
+    /// All columns in order.
+    pub runs: &'a [ColumnRun],
+    /// Elements between neighbouring columns in the output.
+    pub step: isize,
+    /// Whether the product is added to the output, or else overwrites it.
+    pub add: bool,
+    /// What is added to each row where the output is overwritten; may be null.
+    pub bias: *const T,
+}
+
+on_vectors! {
+    /// The product of a block.
+    fn multiply<T>(p: &PanelProduct<'_, T>) = multiply_on
+}
+
+/// # Safety
+/// Operands are readable and the output is writable as described; nothing else writes there.
+#[inline(always)]
+unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
+    let mut runs = p.runs;
+    for (q, first) in (0..p.columns).step_by(V::WIDTH).enumerate() {
+        let width = V::WIDTH.min(p.columns - first);
+        while let [run, rest @ ..] = runs
+            && run.column + run.len <= first
+        {
+            runs = rest;
+        }
+        let b = p.b.wrapping_add(q * p.panel);
+        let mut i = 0;
+        while i < p.rows {
+            let left = p.rows - i;
+            macro_rules! rows {
+                ($R:literal) => {{
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match width.div_ceil(V::LANES) {
+                            1 => tile::<V, $R, 1>(p, b, runs, i, first, width),
+                            2 => tile::<V, $R, 2>(p, b, runs, i, first, width),
+                            _ => tile::<V, $R, 3>(p, b, runs, i, first, width),
+                        }
+                    }
+                    i += $R;
+                }};
+            }
+            if V::ROWS >= 8 && left >= 8 {
+                rows!(8)
+            } else if left >= 4 {
+                rows!(4)
+            } else if left >= 2 {
+                rows!(2)
+            } else {
+                rows!(1)
+            }
+        }
+    }
+}
+
+/// Rows `i..i + R` of the panel whose first column is `first`.
+///
+/// # Safety
+/// As for `multiply`.
+#[inline(always)]
+unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
+    p: &PanelProduct<'_, V::Number>,
+    b: *const V::Number,
+    runs: &[ColumnRun],
+    i: usize,
+    first: usize,
+    width: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut sums = [[V::zero(); C]; R];
+        let a: [*const V::Number; R] = std::array::from_fn(|r| p.a.wrapping_offset((i + r) as isize * p.a_rs));
+        for k in 0..p.depth {
+            let row: [V; C] = std::array::from_fn(|c| V::load(b.add(k * V::WIDTH + c * V::LANES)));
+            for r in 0..R {
+                let x = V::splat(*a[r].add(k));
+                for c in 0..C {
+                    sums[r][c] = x.fma(row[c], sums[r][c]);
+                }
+            }
+        }
+        let [run, ..] = runs else { return };
+        let out = p.out.wrapping_offset(i as isize * p.out_rs);
+        if p.step == 1 && first + width <= run.column + run.len {
+            let out = out.wrapping_offset(run.at + (first - run.column) as isize);
+            for r in 0..R {
+                let to = out.wrapping_offset(r as isize * p.out_rs);
+                let bias = if p.bias.is_null() { V::zero() } else { V::splat(*p.bias.add(i + r)) };
+                for c in 0..C {
+                    let (to, n) = (to.wrapping_add(c * V::LANES), width - c * V::LANES);
+                    if n >= V::LANES {
+                        sums[r][c].plus(if p.add { V::load(to) } else { bias }).store(to);
+                    } else {
+                        sums[r][c].plus(if p.add { V::load_first(to, n) } else { bias }).store_first(to, n);
+                    }
+                }
+            }
+            return;
+        }
+        // Columns of several runs, or apart: through a copy of the tile.
+        let mut copy = [[[V::Number::ZERO; 16]; C]; R];
+        for r in 0..R {
+            for c in 0..C {
+                sums[r][c].store(copy[r][c].as_mut_ptr());
+            }
+        }
+        scattered::<V, R, C>(p, &copy, runs, (out, i), first, width);
+    }
+}
+
+#[inline(never)]
+unsafe fn scattered<V: PanelVector, const R: usize, const C: usize>(
+    p: &PanelProduct<'_, V::Number>,
+    copy: &[[[V::Number; 16]; C]; R],
+    runs: &[ColumnRun],
+    (out, i): (*mut V::Number, usize),
+    first: usize,
+    width: usize,
+) {
+    for run in runs.iter().take_while(|run| run.column < first + width) {
+        let (from, to) = (run.column.max(first), (run.column + run.len).min(first + width));
+        for (r, row) in copy.iter().enumerate() {
+            let out = out.wrapping_offset(r as isize * p.out_rs + run.at + (from - run.column) as isize * p.step);
+            // SAFETY: the caller's.
+            unsafe {
+                let bias = if p.bias.is_null() { V::Number::ZERO } else { *p.bias.add(i + r) };
+                for j in from - first..to - first {
+                    let to = out.wrapping_offset((j + first - from) as isize * p.step);
+                    *to = row[j / V::LANES][j % V::LANES].plus(if p.add { *to } else { bias });
+                }
+            }
+        }
+    }
+}
+
+/// The depth of a block: its panel of `b` stays in the first cache while it meets all rows.
+pub(in crate::backend::cpu) fn block_depth<T: CoreNumber>(width: usize) -> usize {
+    const PANEL: usize = 40 << 10;
+    PANEL / (width * size_of::<T>())
+}
