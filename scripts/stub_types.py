@@ -20,6 +20,7 @@ PARAMETERS = {
         "weights prepend append values condition a b bias "
         "resize_as_.the_template "
         "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
+        "query key scaled_dot_product_attention.value attn_mask "
         "kron.other copy_.other is_same_size.other take_along_dim.indices "
         "split.tensor new_state out lerp.end __matmul__.value "
         "__rmatmul__.value _make_subclass.data _gradient_edge.tensor _leaf_hooks.tensor "
@@ -33,7 +34,7 @@ PARAMETERS = {
         "set_warn_always.b _set_tangents_enabled.on "
         "_set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
-        "training transposed use_input_stats cudnn_enable cudnn_enabled "
+        "training transposed use_input_stats cudnn_enable cudnn_enabled is_causal enable_gqa "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),
     **each(
@@ -48,7 +49,7 @@ PARAMETERS = {
     ),
     **each(
         "_float",
-        "rtol atol label_smoothing momentum p lambd base from_ to huber_loss.delta smooth_l1_loss.beta",
+        "rtol atol label_smoothing momentum p dropout_p lambd base from_ to huber_loss.delta smooth_l1_loss.beta",
     ),
     **each(
         "_Number",

@@ -51,6 +51,7 @@ def main() -> int:
     from checks import CHECKS
     from harness import Check, Line, Row, Settings, load_modules, measure
     from rows_functions import ROWS as FUNCTIONS
+    from rows_attention import ROWS as ATTENTION
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
@@ -66,6 +67,7 @@ def main() -> int:
         *FUNCTIONS,
         *LARGE,
         *NORMS,
+        *ATTENTION,
         *FUSION,
         *TRANSFORMS,
         *TRANSFORMED,

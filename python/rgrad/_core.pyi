@@ -3759,6 +3759,49 @@ def scalar_tensor(
 ) -> Tensor:
     """A 0-d tensor with the value of a number."""
 
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Any,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: _float = 0.0,
+    is_causal: _bool = False,
+    *,
+    scale: _Number | None = None,
+    enable_gqa: _bool = False,
+) -> Tensor:
+    """Weigh values by the softmax of the products of queries and keys: `softmax(query @ key.mT * scale + attn_mask)
+    @ value` (Vaswani et al.
+    2017).
+
+    The matrix of weights is never in memory, forward or backward (Dao et al. 2022), unless there is dropout, a
+    gradient of the mask,
+    a graph of the gradient or a tangent.
+
+    Args:
+        query: Queries, of shape (..., L, E) and a float dtype.
+        key: Keys, of shape (..., S, E).
+        value: Values, of shape (..., S, V).
+        attn_mask: A mask that broadcasts to (..., L, S): bool, where True allows attention, or numbers that are
+        added to the scores.
+        dropout_p: The probability that a weight is set to 0; the others are multiplied by `1 / (1 - p)`.
+        is_causal: Whether query i attends to keys 0 to i alone.
+        scale: The factor of the products; by default `1 / sqrt(E)`.
+        enable_gqa: Whether key and value may have fewer heads (dimension -3), which divide the heads of the
+        queries.
+
+    Returns:
+        A tensor of shape (..., L, V). A query whose keys are all masked gives zeros.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
+
+    Example:
+        >>> q = k = v = rgrad.ones(1, 2, 3, 4)
+        >>> F.scaled_dot_product_attention(q, k, v, is_causal=True).shape
+        rgrad.Size([1, 2, 3, 4])
+    """
+
 def scatter(
     input: Tensor,
     dim: _int,
@@ -4584,6 +4627,7 @@ __all__ = [
     "rsqrt",
     "rsub",
     "scalar_tensor",
+    "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
     "seed",

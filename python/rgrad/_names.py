@@ -24,6 +24,7 @@ ELSEWHERE = {
     "mse_loss": "nn.functional",
     "nll_loss": "nn.functional",
     "pointwise_names": "_core",
+    "scaled_dot_product_attention": "nn.functional",
     "silu": "nn.functional",
     "smooth_l1_loss": "nn.functional",
     "softplus": "nn.functional",

@@ -4,6 +4,8 @@
 
 pub mod activation;
 pub mod algebra;
+pub mod attention;
+mod attention_op;
 pub mod batch;
 pub mod blocks;
 pub mod clamp;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import op_activations
+import op_attention
 import op_functions
 import op_index
 import op_linalg
@@ -21,6 +22,7 @@ OPS: list[Op] = [
     *op_reduce.OPS,
     *op_linalg.OPS,
     *op_norms.OPS,
+    *op_attention.OPS,
     *op_index.OPS,
     *op_views.OPS,
     *op_order.OPS,

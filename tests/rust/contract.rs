@@ -2,7 +2,10 @@
 
 use super::common::{Along as _, values};
 use super::reference;
-use rgrad::array::requests::{Classes, Conv, ConvPass, ConvShape, NllReduction, Norm, NormPass, NormShape, ScanKind, SoftmaxPass, Sort};
+use rgrad::array::requests::{
+    Attention, AttentionPass, AttentionShape, Classes, Conv, ConvPass, ConvShape, NllReduction, Norm, NormPass, NormShape, ScanKind,
+    SoftmaxPass, Sort,
+};
 use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
 use rgrad::pointwise::{Func, RowId};
@@ -233,6 +236,50 @@ fn convolutions() {
         }
         both("convolution's weight", &[&y, &x], |i| run(ConvPass::Weight, i, &shapes[1]));
         assert!(run(ConvPass::Weight, &[&y, &w], &shapes[1]).is_err() || x.numel() == w.numel());
+    }
+}
+
+#[test]
+fn attention() {
+    // More queries and keys than a block, heads that share keys, and columns that do not fill a vector.
+    let sizes = [[2, 2, 1, 3, 4, 3, 2], [1, 4, 2, 70, 140, 5, 18], [1, 1, 1, 2, 600, 1, 1], [1, 2, 2, 130, 3, 33, 40]];
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        for [batch, heads, kv_heads, l, s, e, ev] in sizes {
+            let shape = AttentionShape { batch, heads, kv_heads, l, s, e, ev };
+            let (rows, lse) = ([batch, heads, l, ev], [batch, heads, l]);
+            let (q, k) = (array(&[batch, heads, l, e], dtype, 1), array(&[batch, kv_heads, s, e], dtype, 2));
+            let (v, g) = (array(&[batch, kv_heads, s, ev], dtype, 3), array(&rows, dtype, 4));
+            let added = array(&[batch, heads, l, s], dtype, 5);
+            let allowed = added.cast(DType::I64).unwrap().cast(DType::Bool).unwrap();
+            for (causal, mask, heads_inside) in
+                [(false, None, true), (true, None, false), (false, Some(&added), false), (true, Some(&allowed), true)]
+            {
+                let request = |pass| {
+                    let scale = Scalar::Float(0.3);
+                    Request::Attention(Attention { pass, shape, scale, causal, mask: mask.is_some(), heads_inside })
+                };
+                let made = if heads_inside { [batch, l, heads, ev] } else { rows };
+                let outs: [(&[usize], DType); 2] = [(&made, dtype), (&[batch, l, heads], dtype.computed())];
+                let ins: Vec<&Array> = [&q, &k, &v].into_iter().chain(mask).collect();
+                both("attention", &ins, |i| Ok(Array::request(request(AttentionPass::Forward), i, &outs)?.into_vec()));
+                let outs = [(&rows[..], dtype), (&[batch, l, heads], dtype.computed())];
+                let forward = Attention {
+                    pass: AttentionPass::Forward,
+                    shape,
+                    scale: Scalar::Float(0.3),
+                    causal,
+                    mask: mask.is_some(),
+                    heads_inside: false,
+                };
+                let o = Array::request(Request::Attention(forward), &ins, &outs).unwrap();
+                let sums = o[1].with_layout(o[1].layout().transpose(1, 2)).unwrap().contiguous_copy().unwrap();
+                assert_eq!(sums.shape(), &lse);
+                let ins: Vec<&Array> = [&g, &q, &k, &v, &o[0], &sums].into_iter().chain(mask).collect();
+                let outs: [(&[usize], DType); 3] =
+                    [(&[batch, l, heads, e], dtype), (&[batch, s, kv_heads, e], dtype), (&[batch, s, kv_heads, ev], dtype)];
+                both("attention backward", &ins, |i| Ok(Array::request(request(AttentionPass::Backward), i, &outs)?.into_vec()));
+            }
+        }
     }
 }
 

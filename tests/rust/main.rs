@@ -11,6 +11,7 @@ mod passes;
 mod reference;
 mod reference_conv;
 mod reference_elements;
+mod reference_attention;
 mod reference_norm;
 mod rooms;
 mod rows;

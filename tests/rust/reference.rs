@@ -413,6 +413,16 @@ impl Backend for Reference {
                 let made = super::reference_conv::output(c, zero, &operands);
                 indices(out.v.shape).zip(made).for_each(|(i, v)| out.put(&i, v));
             }
+            Request::Attention(a) => {
+                let operands = (0..ins.len())
+                    .map(|k| Ok(view(ins, k)?.all().into_iter().map(|v| v.f()).collect()))
+                    .collect::<Result<Vec<Vec<f64>>>>()?;
+                let is_bool = a.mask && view(ins, ins.len() - 1)?.v.dtype == DType::Bool;
+                for (to, made) in outs.iter().flatten().zip(super::reference_attention::outputs(a, &operands, is_bool)) {
+                    let to = X { v: *to };
+                    indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
+                }
+            }
             Request::Gemm => {
                 let (a, b) = (view(ins, 0)?, view(ins, 1)?);
                 let r = out.rank();

@@ -3,6 +3,7 @@
 //! Here arguments are read in PyTorch's several ways, and results become Python objects. Not here: shape rules, derivatives and mathematics (`ops`).
 //! Pointwise rows and declared functions bind themselves from their tables; only the other functions have code of their own.
 
+mod attention;
 mod blocks;
 mod conv;
 pub(crate) mod create;
@@ -35,6 +36,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     matmul::register(m)?;
     normalize::register(m)?;
     conv::register(m)?;
+    attention::register(m)?;
     loss::register(m)?;
     update::register(m)
 }

@@ -12,6 +12,7 @@ from ..._core import conv_transpose1d as conv_transpose1d
 from ..._core import conv_transpose2d as conv_transpose2d
 from ..._core import conv_transpose3d as conv_transpose3d
 from ..._core import linear as linear
+from ..._core import scaled_dot_product_attention as scaled_dot_product_attention
 from ._activation import (
     celu,
     elu,

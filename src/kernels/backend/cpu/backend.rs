@@ -1,5 +1,6 @@
 //! The CPU as a backend. Its memory is the host's: tensors hold it themselves (`alloc`), and it is read and written where it lies.
 
+use super::answer_attention::attention;
 use super::answer_gather as at_positions;
 use super::answer_random::random;
 use super::memory::alloc;
@@ -114,6 +115,7 @@ impl Backend for Cpu {
                 Request::Nll(n) => answer::nll_loss(n, ins, out)?,
                 Request::Norm(n) => answer::norm(n, ins, outs)?,
                 Request::Conv(c) => answer::conv(request, c, ins, outs)?,
+                Request::Attention(a) => attention(a, ins, outs)?,
                 Request::Gemm => answer::gemm(ins, out)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,

@@ -3,9 +3,11 @@
 //! kernels. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
 
 mod answer;
+mod answer_attention;
 mod answer_gather;
 mod answer_random;
 pub mod arg_reduce;
+pub mod attention;
 pub mod backend;
 pub mod cast;
 mod conv;

@@ -19,6 +19,7 @@ pub(super) fn is_needed(request: &Request) -> bool {
         | Request::Softmax(_)
         | Request::Nll(_)
         | Request::Norm(_)
+        | Request::Attention(_)
         | Request::Gemm => true,
         // Sums at one place are rounded once.
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,

@@ -3,6 +3,7 @@
 //! PyTorch's rules for the shapes of results (`ops`).
 
 mod conv;
+mod attention;
 mod copy;
 mod gather;
 mod nll;
@@ -16,6 +17,7 @@ mod shapes;
 mod softmax;
 mod sort;
 
+pub use attention::{Attention, AttentionPass, AttentionShape};
 pub use conv::{Conv, ConvPass, ConvShape};
 pub use copy::Triangle;
 pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};
@@ -65,6 +67,7 @@ pub enum Request {
     Nll(Nll),
     Norm(Norm),
     Conv(Conv),
+    Attention(Attention),
     /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
@@ -131,6 +134,7 @@ impl Request {
             Request::Nll(_) => "nll_loss",
             Request::Norm(n) => n.op,
             Request::Conv(c) => c.op,
+            Request::Attention(a) => a.name(),
             Request::Gemm => "matmul",
             Request::IndexRead(i) => i.bounds.name(),
             Request::IndexWrite(w) => w.index.bounds.name(),
@@ -147,6 +151,7 @@ impl Request {
         match self {
             Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => 2,
             Request::Norm(n) => n.outputs(),
+            Request::Attention(a) => a.outputs(),
             _ => 1,
         }
     }

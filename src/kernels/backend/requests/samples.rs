@@ -1,9 +1,9 @@
 //! One request of each kind, for the table of what each backend supports.
 
 use super::{
-    Along, ArgReduce, Bounds, Classes, Conv, ConvPass, ConvShape, CumulativeExtreme, Distribution, IndexPlan, IndexWrite, Mode, Nll,
-    NllReduction, Norm, NormPass, NormShape, Pointwise, Random, Reduce, Reducer, Request, Scan, ScanKind, ScatterAlong, Softmax,
-    SoftmaxPass, Sort, Triangle, Write,
+    Along, ArgReduce, Attention, AttentionPass, AttentionShape, Bounds, Classes, Conv, ConvPass, ConvShape, CumulativeExtreme,
+    Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass, NormShape, Pointwise, Random, Reduce, Reducer, Request,
+    Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
 };
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, RowId};
@@ -67,6 +67,14 @@ pub fn families() -> Vec<Request> {
         norm("group_norm", false),
         norm("batch_norm", true),
         Request::Conv(Conv { op: "convolution", pass: ConvPass::Forward { bias: false }, shape: conv }),
+        Request::Attention(Attention {
+            pass: AttentionPass::Forward,
+            shape: AttentionShape { batch: 1, heads: 1, kv_heads: 1, l: 1, s: 1, e: 1, ev: 1 },
+            scale: Scalar::Float(1.0),
+            causal: false,
+            mask: false,
+            heads_inside: false,
+        }),
         Request::Gemm,
         Request::IndexRead(IndexPlan::one(0, Bounds::Wrap)),
         Request::IndexWrite(IndexWrite { index: IndexPlan::one(0, Bounds::Exact), how: Write::Add }),

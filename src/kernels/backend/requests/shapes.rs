@@ -100,6 +100,7 @@ impl Request {
             (Request::Nll(n), [Some(x), rest @ ..], [Some(o)]) => n.accepts(*x, rest, *o),
             (Request::Norm(n), ..) => n.accepts(ins, outs),
             (Request::Conv(c), ..) => c.accepts(ins, outs),
+            (Request::Attention(a), ..) => a.accepts(ins, outs),
             (Request::Gemm, [Some((a, da)), Some((b, db))], [Some((o, d))]) => {
                 let ([m, k], [k2, n], [om, on]) = (last_two(a), last_two(b), last_two(o));
                 let ranks = a.len() >= 2 && a.len() == b.len() && a.len() == o.len();

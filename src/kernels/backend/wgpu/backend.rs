@@ -58,7 +58,7 @@ fn runs_in_float32(request: &Request) -> bool {
 fn computes(request: &Request) -> bool {
     match request {
         Request::Reduce(r) => !matches!(r.reducer, Reducer::Extreme { .. }),
-        Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) | Request::Gemm => true,
+        Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) | Request::Attention(_) | Request::Gemm => true,
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
         _ => false,
     }
@@ -254,6 +254,7 @@ impl Backend for Wgpu {
             Request::Softmax(s) => answer::softmax(context, s, ins, out),
             Request::Nll(n) => answer::nll_loss(context, n, ins, out),
             Request::Norm(n) => answer::norm(n, ins, outs),
+            Request::Attention(a) => super::attention::attention(a, ins, outs),
             Request::Gemm => answer::gemm(ins, out),
             Request::IndexRead(i) => at_positions::read(i, ins, out),
             Request::IndexWrite(w) => at_positions::write(w, ins, out),

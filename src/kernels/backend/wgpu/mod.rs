@@ -7,6 +7,7 @@
 //! single bytes without races); int64 as two words, low first; float64 if the adapter has it. Offsets and strides count elements.
 
 mod answer;
+mod attention;
 mod answer_gather;
 mod answer_random;
 pub mod backend;

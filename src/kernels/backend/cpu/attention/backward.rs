@@ -1,0 +1,247 @@
+//! The backward pass. A task has some keys of one head of keys and values: it sums up their gradients, and its part of the gradients of all
+//! queries that attend to them. These parts are added up in the order of the keys.
+
+use super::forward::add_mask;
+use super::lanes::Lanes;
+use super::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use super::{AttentionElement, AttentionJob, GradientSources, QUERIES, scratch};
+use crate::backend::cpu::memory::room::filled;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
+use crate::error::Result;
+
+/// Keys of a block.
+const KEYS: usize = 128;
+/// Tasks that are wanted, for which keys are divided; and the keys that a task has at least.
+const TASKS: usize = 16;
+const SHARE: usize = 512;
+
+/// Keys of one head.
+pub(super) struct BackwardTask<'a, T> {
+    job: &'a AttentionJob<T>,
+    from: &'a GradientSources<T>,
+    /// Batch, head of keys, first key, end of keys.
+    at: [usize; 4],
+    /// Panels of the head's keys (transposed, and as they are) and values (transposed).
+    panels: [*const T; 3],
+    /// Panels of queries and gradients, those of all heads.
+    of_queries: [*const T; 2],
+    /// The sums of products of gradient and result, for each head and query.
+    along: *const T,
+    /// For keys as columns, and for the columns of keys and values.
+    widths: [PanelWidth; 3],
+    /// The part of the queries' gradients: heads of the group, queries, padded columns. Zeros.
+    dq: *mut T,
+    dk: *mut T,
+    dv: *mut T,
+}
+
+/// # Safety
+/// As for `super::backward`; the machine has the instructions.
+pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, [dq, dk, dv]: [*mut V::T; 3]) -> Result<()> {
+    let s = job.shape;
+    let widths = [PanelWidth::of(s.s, V::N), PanelWidth::of(s.e, V::N), PanelWidth::of(s.ev, V::N)];
+    let [columns, e, ev] = widths.map(|w| w.padded);
+    let (kv, all) = (s.batch * s.kv_heads, s.batch * s.heads);
+    let group = s.heads / s.kv_heads.max(1);
+    let parts = if kv >= TASKS { 1 } else { TASKS.div_ceil(kv.max(1)).min(s.s.div_ceil(SHARE)).max(1) };
+    let share = s.s.div_ceil(parts).next_multiple_of(KEYS);
+    let parts = s.s.div_ceil(share).max(1);
+    // What the scratch memory of a head of keys, and of a head of queries, has.
+    let of_kv = [s.e * columns, s.s * e, s.ev * columns];
+    let of_q = [s.l * e, s.l * ev];
+    let room = |n: usize, each: usize| scratch::<V::T>(n.saturating_mul(each));
+    let kv_memory = [room(kv, of_kv[0])?, room(kv, of_kv[1])?, room(kv, of_kv[2])?];
+    let q_memory = [room(all, of_q[0])?, room(all, of_q[1])?];
+    let (along, sums) = (room(all, s.l)?, room(all * parts, of_q[0])?);
+    let panels = kv_memory.each_ref().map(|m| SharedPointer::new(m.as_ptr().cast::<V::T>()));
+    let of_queries = q_memory.each_ref().map(|m| SharedPointer::new(m.as_ptr().cast::<V::T>()));
+    let (along, sums) = (SharedPointer::new(along.as_ptr().cast::<V::T>()), SharedPointer::new(sums.as_ptr().cast::<V::T>()));
+    parallel_for(kv, |t| {
+        let at = (t / s.kv_heads, t % s.kv_heads);
+        // SAFETY: the caller's; each task has panels of its own.
+        unsafe {
+            pack_transposed(&job.k, at, (s.s, s.e), widths[0], panels[0].at(t * of_kv[0]));
+            pack(&job.k, at, (s.s, s.e), widths[1], panels[1].at(t * of_kv[1]));
+            pack_transposed(&job.v, at, (s.s, s.ev), widths[0], panels[2].at(t * of_kv[2]));
+        }
+    });
+    parallel_for(all, |t| {
+        let (b, h) = (t / s.heads, t % s.heads);
+        // SAFETY: as above.
+        unsafe {
+            pack(&job.q, (b, h), (s.l, s.e), widths[1], of_queries[0].at(t * of_q[0]));
+            pack(&from.g, (b, h), (s.l, s.ev), widths[2], of_queries[1].at(t * of_q[1]));
+            for i in 0..s.l {
+                let (g, o) = (from.g.row(b, h, i), from.o.row(b, h, i));
+                let (g, o) = (std::slice::from_raw_parts(g, s.ev), std::slice::from_raw_parts(o, s.ev));
+                *along.at(t * s.l + i) = g.iter().zip(o).fold(V::T::ZERO, |sum, (g, o)| sum.plus(g.times(*o)));
+            }
+            std::slice::from_raw_parts_mut(sums.at(t * parts * of_q[0]), parts * of_q[0]).fill(V::T::ZERO);
+        }
+    });
+    let to = [dk, dv].map(SharedPointer::new);
+    parallel_for(kv * parts, |t| {
+        let (i, part) = (t / parts, t % parts);
+        let (b, h) = (i / s.kv_heads, i % s.kv_heads);
+        let task = BackwardTask {
+            job,
+            from,
+            at: [b, h, part * share, s.s.min((part + 1) * share)],
+            panels: [panels[0].at(i * of_kv[0]), panels[1].at(i * of_kv[1]), panels[2].at(i * of_kv[2])],
+            of_queries: [of_queries[0].at(i * group * of_q[0]), of_queries[1].at(i * group * of_q[1])],
+            along: along.at(i * group * s.l),
+            widths,
+            dq: sums.at((i * parts + part) * group * of_q[0]),
+            dk: to[0].at((b * s.s * s.kv_heads + h) * s.e),
+            dv: to[1].at((b * s.s * s.kv_heads + h) * s.ev),
+        };
+        // SAFETY: the caller's; each task has keys and sums of its own.
+        unsafe { V::backward(&task) };
+    });
+    let dq = SharedPointer::new(dq);
+    parallel_for(all, |t| {
+        let (b, h) = (t / s.heads, t % s.heads);
+        let (i, member) = (b * s.kv_heads + h / group, h % group);
+        for row in 0..s.l {
+            // SAFETY: as above.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(dq.at(((b * s.l + row) * s.heads + h) * s.e), s.e);
+                for part in 0..parts {
+                    let from = sums.at((((i * parts + part) * group + member) * s.l + row) * e);
+                    let from = std::slice::from_raw_parts(from, s.e);
+                    for (to, x) in to.iter_mut().zip(from) {
+                        *to = if part == 0 { *x } else { to.plus(*x) };
+                    }
+                }
+                to.iter_mut().for_each(|x| *x = x.times(job.scale));
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Makes weights of scores, and gradients of the scores (before scaling) of those of the weights.
+///
+/// # Safety
+/// There are `padded` of both, a multiple of the vector's size.
+#[inline(always)]
+unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, lse: V::T, along: V::T) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (lse, along) = (V::splat(lse), V::splat(along));
+        for c in (0..padded).step_by(V::N) {
+            let w = V::load(x.add(c)).minus(lse).exp();
+            w.store(x.add(c));
+            V::load(dx.add(c)).minus(along).times(w).store(dx.add(c));
+        }
+    }
+}
+
+/// # Safety
+/// The task's operands and results are valid, and nothing else writes them.
+#[inline(always)]
+pub(super) unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
+    let zero = V::T::ZERO;
+    let (job, from) = (task.job, task.from);
+    let (s, [b, kv_head, start, end], [keys, of_k, of_v]) = (job.shape, task.at, task.widths);
+    let group = s.heads / s.kv_heads;
+    let (e, ev) = (of_k.padded, of_v.padded);
+    let mut scores = filled(zero, QUERIES * KEYS);
+    let mut slopes = filled(zero, QUERIES * KEYS);
+    let (mut dk, mut dv) = (filled(zero, KEYS * e), filled(zero, KEYS * ev));
+    let mut j = start;
+    while j < end {
+        let n = KEYS.min(end - j);
+        let padded = n.next_multiple_of(keys.columns);
+        dk.fill(zero);
+        dv.fill(zero);
+        for member in 0..group {
+            let h = kv_head * group + member;
+            // Of the queries before key j none attends to it, if the mask is causal.
+            let mut first = if job.causal { j / QUERIES * QUERIES } else { 0 };
+            while first < s.l {
+                interrupt::check();
+                let rows = QUERIES.min(s.l - first);
+                let [q, g] = task.of_queries;
+                let (q, g) = (q.wrapping_add(member * s.l * e), g.wrapping_add(member * s.l * ev));
+                let shared = BlockProduct {
+                    m: rows,
+                    k: s.e,
+                    a: job.q.row(b, h, first),
+                    a_step: job.q.strides[2] as usize,
+                    transposed: false,
+                    b: task.panels[0].wrapping_add(j * s.e),
+                    b_step: s.e * keys.columns,
+                    panels: padded / keys.columns,
+                    wide: keys.wide,
+                    c: scores.as_mut_ptr(),
+                    c_step: KEYS,
+                    add: false,
+                };
+                // SAFETY: the caller's; blocks stay inside their matrices, and a block of keys begins with a panel.
+                unsafe {
+                    V::product(&shared);
+                    V::product(&BlockProduct {
+                        k: s.ev,
+                        a: from.g.row(b, h, first),
+                        a_step: from.g.strides[2] as usize,
+                        b: task.panels[2].wrapping_add(j * s.ev),
+                        b_step: s.ev * keys.columns,
+                        c: slopes.as_mut_ptr(),
+                        ..shared
+                    });
+                    let scale = V::splat(job.scale);
+                    for i in 0..rows {
+                        let (row, slope) = (scores.as_mut_ptr().add(i * KEYS), slopes.as_mut_ptr().add(i * KEYS));
+                        for c in (0..padded).step_by(V::N) {
+                            V::load(row.add(c)).times(scale).store(row.add(c));
+                        }
+                        let limit = job.limit(first + i, j, n);
+                        add_mask(&job.mask, (b, h, first + i, j), row, limit);
+                        std::slice::from_raw_parts_mut(row.add(limit), padded - limit).fill(V::T::LOWEST);
+                        let lse = *from.lse.row(b, h, first + i);
+                        weights::<V>(row, slope, padded, lse, *task.along.add(member * s.l + first + i));
+                    }
+                    let of_keys = BlockProduct {
+                        m: n,
+                        k: rows,
+                        a: scores.as_ptr(),
+                        a_step: KEYS,
+                        transposed: true,
+                        b: g.add(first * of_v.columns),
+                        b_step: s.l * of_v.columns,
+                        panels: of_v.panels(),
+                        wide: of_v.wide,
+                        c: dv.as_mut_ptr(),
+                        c_step: ev,
+                        add: true,
+                    };
+                    V::product(&of_keys);
+                    let of_e = BlockProduct { panels: of_k.panels(), wide: of_k.wide, c_step: e, a: slopes.as_ptr(), ..of_keys };
+                    V::product(&BlockProduct { b: q.add(first * of_k.columns), b_step: s.l * of_k.columns, c: dk.as_mut_ptr(), ..of_e });
+                    V::product(&BlockProduct {
+                        m: rows,
+                        k: n,
+                        transposed: false,
+                        b: task.panels[1].add(j * of_k.columns),
+                        b_step: s.s * of_k.columns,
+                        c: task.dq.add((member * s.l + first) * e),
+                        ..of_e
+                    });
+                }
+                first += rows;
+            }
+        }
+        for c in 0..n {
+            // SAFETY: the caller's.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(task.dk.add((j + c) * s.kv_heads * s.e), s.e);
+                to.iter_mut().zip(&dk[c * e..]).for_each(|(to, x)| *to = x.times(job.scale));
+                let to = std::slice::from_raw_parts_mut(task.dv.add((j + c) * s.kv_heads * s.ev), s.ev);
+                to.copy_from_slice(&dv[c * ev..][..s.ev]);
+            }
+        }
+        j += n;
+    }
+}

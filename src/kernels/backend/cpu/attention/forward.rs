@@ -1,0 +1,260 @@
+//! The forward pass: each task has a block of queries of one head, and goes through the keys.
+
+use super::lanes::Lanes;
+use super::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use super::{AttentionElement, AttentionJob, AttentionMask, QUERIES, scratch};
+use crate::backend::cpu::memory::room::filled;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
+use crate::error::Result;
+
+/// Keys of a block.
+const KEYS: usize = 128;
+
+/// A block of queries.
+pub(super) struct ForwardTask<'a, T> {
+    job: &'a AttentionJob<T>,
+    /// Batch, head, first query, number of queries.
+    at: [usize; 4],
+    /// Panels of the head's keys (transposed) and values.
+    keys: *const T,
+    values: *const T,
+    widths: [PanelWidth; 2],
+    /// Rows are `out_step` apart.
+    out: *mut T,
+    out_step: usize,
+    /// Of the first query; the others are `lse_step` apart.
+    lse: *mut T,
+    lse_step: usize,
+}
+
+/// # Safety
+/// As for `super::forward`; the machine has the instructions.
+pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse: *mut V::T) -> Result<()> {
+    let s = job.shape;
+    let widths = [PanelWidth::of(s.s, V::N), PanelWidth::of(s.ev, V::N)];
+    let (key_size, value_size) = (s.e * widths[0].padded, s.s * widths[1].padded);
+    let kv = s.batch * s.kv_heads;
+    let (keys, values) = (scratch::<V::T>(kv.saturating_mul(key_size))?, scratch::<V::T>(kv.saturating_mul(value_size))?);
+    let (keys, values) = (SharedPointer::new(keys.as_ptr().cast::<V::T>()), SharedPointer::new(values.as_ptr().cast::<V::T>()));
+    parallel_for(2 * kv, |t| {
+        let (i, at) = (t / 2, (t / 2 / s.kv_heads, t / 2 % s.kv_heads));
+        // SAFETY: the caller's; each task has panels of its own.
+        unsafe {
+            if t % 2 == 0 {
+                pack_transposed(&job.k, at, (s.s, s.e), widths[0], keys.at(i * key_size));
+            } else {
+                pack(&job.v, at, (s.s, s.ev), widths[1], values.at(i * value_size));
+            }
+        }
+    });
+    let (blocks, group) = (s.l.div_ceil(QUERIES), s.heads / s.kv_heads.max(1));
+    let (out, lse) = (SharedPointer::new(out), SharedPointer::new(lse));
+    parallel_for(s.batch * s.heads * blocks, |t| {
+        // The last queries, which have the most keys if the mask is causal, come first.
+        let (head, first) = (t / blocks, (blocks - 1 - t % blocks) * QUERIES);
+        let (b, h) = (head / s.heads, head % s.heads);
+        let kv = b * s.kv_heads + h / group;
+        let (row, out_step) = if job.heads_inside { ((b * s.l + first) * s.heads + h, s.heads * s.ev) } else { (head * s.l + first, s.ev) };
+        let task = ForwardTask {
+            job,
+            at: [b, h, first, QUERIES.min(s.l - first)],
+            keys: keys.at(kv * key_size),
+            values: values.at(kv * value_size),
+            widths,
+            out: out.at(row * s.ev),
+            out_step,
+            lse: lse.at((b * s.l + first) * s.heads + h),
+            lse_step: s.heads,
+        };
+        // SAFETY: the caller's; each task has results of its own.
+        unsafe { V::forward(&task) };
+    });
+    Ok(())
+}
+
+/// Adds the mask to scores of one query, or sets those of masked keys to -inf.
+///
+/// # Safety
+/// There are `n` scores, of keys from `j` on.
+#[inline(always)]
+pub(super) unsafe fn add_mask<T: AttentionElement>(
+    mask: &AttentionMask<T>,
+    (b, h, i, j): (usize, usize, usize, usize),
+    s: *mut T,
+    n: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let s = std::slice::from_raw_parts_mut(s, n);
+        match mask {
+            AttentionMask::Nothing => {}
+            AttentionMask::Bool(m) => {
+                let row = m.row(b, h, i).wrapping_offset(j as isize * m.strides[3]);
+                for (c, s) in s.iter_mut().enumerate() {
+                    if *row.wrapping_offset(c as isize * m.strides[3]) == 0 {
+                        *s = T::LOWEST;
+                    }
+                }
+            }
+            AttentionMask::Number(m) => {
+                let row = m.row(b, h, i).wrapping_offset(j as isize * m.strides[3]);
+                if m.strides[3] == 1 {
+                    for (s, m) in s.iter_mut().zip(std::slice::from_raw_parts(row, n)) {
+                        *s = s.plus(*m);
+                    }
+                } else {
+                    for (c, s) in s.iter_mut().enumerate() {
+                        *s = s.plus(*row.wrapping_offset(c as isize * m.strides[3]));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The largest of `n` numbers, a multiple of the vector's size.
+#[inline(always)]
+unsafe fn largest<V: Lanes>(x: *const V::T, n: usize) -> V::T {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut top = [V::splat(V::T::LOWEST); 2];
+        let mut j = 0;
+        while j + 2 * V::N <= n {
+            top[0] = V::load(x.add(j)).larger(top[0]);
+            top[1] = V::load(x.add(j + V::N)).larger(top[1]);
+            j += 2 * V::N;
+        }
+        if j < n {
+            top[0] = V::load(x.add(j)).larger(top[0]);
+        }
+        top[0].larger(top[1]).merged(|a, b| if a > b { a } else { b })
+    }
+}
+
+/// Replaces `n` numbers, a multiple of the vector's size, by `exp(x - shift)`. Returns the sum.
+#[inline(always)]
+unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V::T {
+    // SAFETY: the caller's.
+    unsafe {
+        let shift = V::splat(shift);
+        let mut sum = [V::splat(V::T::ZERO); 2];
+        let mut j = 0;
+        while j + 2 * V::N <= n {
+            let (a, b) = (V::load(x.add(j)).minus(shift).exp(), V::load(x.add(j + V::N)).minus(shift).exp());
+            a.store(x.add(j));
+            b.store(x.add(j + V::N));
+            sum = [sum[0].plus(a), sum[1].plus(b)];
+            j += 2 * V::N;
+        }
+        if j < n {
+            let a = V::load(x.add(j)).minus(shift).exp();
+            a.store(x.add(j));
+            sum[0] = sum[0].plus(a);
+        }
+        sum[0].plus(sum[1]).merged(|a, b| a.plus(b))
+    }
+}
+
+/// # Safety
+/// The task's operands and results are valid, and nothing else writes them.
+#[inline(always)]
+pub(super) unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
+    let (zero, one, low) = (V::T::ZERO, V::T::ONE, V::T::LOWEST);
+    let job = task.job;
+    let (s, [b, h, first, rows], [keys, values]) = (job.shape, task.at, task.widths);
+    let wide = values.padded;
+    let mut q = filled(zero, rows * s.e);
+    let mut scores = filled(zero, rows * KEYS);
+    let mut sums = filled(zero, rows * wide);
+    let (mut tops, mut totals) = ([low; QUERIES], [zero; QUERIES]);
+    for (i, q) in q.chunks_exact_mut(s.e.max(1)).enumerate() {
+        let row = job.q.row(b, h, first + i);
+        for (e, q) in q.iter_mut().enumerate() {
+            // SAFETY: the caller's.
+            *q = unsafe { *row.wrapping_offset(e as isize * job.q.strides[3]) }.times(job.scale);
+        }
+    }
+    let all = job.keys(first + rows);
+    let mut j = 0;
+    while j < all {
+        interrupt::check();
+        let n = KEYS.min(all - j);
+        let padded = n.next_multiple_of(keys.columns);
+        // SAFETY: the caller's; a block of keys begins with a panel.
+        unsafe {
+            V::product(&BlockProduct {
+                m: rows,
+                k: s.e,
+                a: q.as_ptr(),
+                a_step: s.e,
+                transposed: false,
+                b: task.keys.add(j * s.e),
+                b_step: s.e * keys.columns,
+                panels: padded / keys.columns,
+                wide: keys.wide,
+                c: scores.as_mut_ptr(),
+                c_step: KEYS,
+                add: false,
+            });
+            for i in 0..rows {
+                let row = scores.as_mut_ptr().add(i * KEYS);
+                let limit = job.limit(first + i, j, n);
+                add_mask(&job.mask, (b, h, first + i, j), row, limit);
+                std::slice::from_raw_parts_mut(row.add(limit), padded - limit).fill(low);
+                let top = largest::<V>(row, padded);
+                let top = if top > tops[i] || top.partial_cmp(&top).is_none() { top } else { tops[i] };
+                let shift = if top == low { zero } else { top };
+                let sum = exponentials::<V>(row, padded, shift);
+                if tops[i] == top {
+                    totals[i] = totals[i].plus(sum);
+                } else {
+                    let less = exponential::<V>(tops[i], shift);
+                    totals[i] = totals[i].times(less).plus(sum);
+                    let to = sums.as_mut_ptr().add(i * wide);
+                    let less = V::splat(less);
+                    for c in (0..wide).step_by(V::N) {
+                        V::load(to.add(c)).times(less).store(to.add(c));
+                    }
+                    tops[i] = top;
+                }
+            }
+            V::product(&BlockProduct {
+                m: rows,
+                k: n,
+                a: scores.as_ptr(),
+                a_step: KEYS,
+                transposed: false,
+                b: task.values.add(j * values.columns),
+                b_step: s.s * values.columns,
+                panels: values.panels(),
+                wide: values.wide,
+                c: sums.as_mut_ptr(),
+                c_step: wide,
+                add: true,
+            });
+        }
+        j += n;
+    }
+    for i in 0..rows {
+        let none = totals[i] == zero;
+        let total = if none { one } else { totals[i] };
+        // SAFETY: the caller's.
+        unsafe {
+            *task.lse.add(i * task.lse_step) = if none { zero } else { tops[i].plus(total.ln()) };
+            let to = std::slice::from_raw_parts_mut(task.out.add(i * task.out_step), s.ev);
+            for (to, sum) in to.iter_mut().zip(&sums[i * wide..]) {
+                *to = if none { zero } else { sum.over(total) };
+            }
+        }
+    }
+}
+
+/// `exp(x - shift)`.
+#[inline(always)]
+unsafe fn exponential<V: Lanes>(x: V::T, shift: V::T) -> V::T {
+    let mut v = [V::T::ZERO; 16];
+    // SAFETY: at most sixteen numbers.
+    unsafe { V::splat(x).minus(V::splat(shift)).exp().store(v.as_mut_ptr()) };
+    v[0]
+}

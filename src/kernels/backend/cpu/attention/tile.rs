@@ -1,0 +1,177 @@
+//! Products of small blocks. The right operand lies in panels: all rows of one or two vectors of columns, then those of the next columns.
+//! Columns beyond the last one are zeros.
+
+use super::lanes::Lanes;
+use super::{AttentionElement, Strided4};
+
+/// `c += a b`, or `c = a b`. The sum over k is never divided.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockProduct<T> {
+    pub m: usize,
+    pub k: usize,
+    pub a: *const T,
+    /// Elements between rows of `a`, or between its columns if it is `transposed`; the others are neighbours.
+    pub a_step: usize,
+    pub transposed: bool,
+    pub b: *const T,
+    /// Elements between panels of `b`, and how many panels there are.
+    pub b_step: usize,
+    pub panels: usize,
+    /// Whether a panel has two vectors of columns.
+    pub wide: bool,
+    pub c: *mut T,
+    pub c_step: usize,
+    pub add: bool,
+}
+
+/// How columns are divided into panels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PanelWidth {
+    pub wide: bool,
+    pub columns: usize,
+    /// Columns of all panels.
+    pub padded: usize,
+}
+
+impl PanelWidth {
+    pub fn of(columns: usize, lanes: usize) -> PanelWidth {
+        let wide = columns > lanes;
+        let width = if wide { 2 * lanes } else { lanes };
+        PanelWidth { wide, columns: width, padded: columns.next_multiple_of(width) }
+    }
+
+    pub fn panels(&self) -> usize {
+        self.padded / self.columns
+    }
+}
+
+/// # Safety
+/// The blocks are readable and writable; `c` overlaps neither operand. The machine has the instructions.
+#[inline(always)]
+pub(super) unsafe fn product<V: Lanes>(p: &BlockProduct<V::T>) {
+    // SAFETY: the caller's.
+    unsafe {
+        match (p.wide, p.transposed) {
+            (true, false) => panels::<V, 2, false>(p),
+            (true, true) => panels::<V, 2, true>(p),
+            (false, false) => panels::<V, 1, false>(p),
+            (false, true) => panels::<V, 1, true>(p),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn panels<V: Lanes, const W: usize, const T: bool>(p: &BlockProduct<V::T>) {
+    for panel in 0..p.panels {
+        let (b, c) = (p.b.wrapping_add(panel * p.b_step), p.c.wrapping_add(panel * W * V::N));
+        let mut i = 0;
+        // SAFETY: the caller's; rows stay below m.
+        unsafe {
+            if V::ROWS >= 8 {
+                while i + 8 <= p.m {
+                    tile::<V, 8, W, T>(p, i, b, c);
+                    i += 8;
+                }
+            }
+            while i + 4 <= p.m {
+                tile::<V, 4, W, T>(p, i, b, c);
+                i += 4;
+            }
+            while i < p.m {
+                tile::<V, 1, W, T>(p, i, b, c);
+                i += 1;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn tile<V: Lanes, const M: usize, const W: usize, const T: bool>(p: &BlockProduct<V::T>, row: usize, b: *const V::T, c: *mut V::T) {
+    let (row_step, column_step) = if T { (1, p.a_step) } else { (p.a_step, 1) };
+    let (mut a, mut b) = (p.a.wrapping_add(row * row_step), b);
+    // SAFETY: the caller's.
+    unsafe {
+        let mut sums = [[V::splat(V::T::ZERO); W]; M];
+        for _ in 0..p.k {
+            let mut columns = [V::splat(V::T::ZERO); W];
+            for (w, column) in columns.iter_mut().enumerate() {
+                *column = V::load(b.wrapping_add(w * V::N));
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let x = V::broadcast(a.wrapping_add(i * row_step));
+                for (sum, column) in sums.iter_mut().zip(columns) {
+                    *sum = x.fma(column, *sum);
+                }
+            }
+            a = a.wrapping_add(column_step);
+            b = b.wrapping_add(W * V::N);
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            for (w, sum) in sums.iter().enumerate() {
+                let to = c.wrapping_add((row + i) * p.c_step + w * V::N);
+                let sum = if p.add { V::load(to).plus(*sum) } else { *sum };
+                sum.store(to);
+            }
+        }
+    }
+}
+
+/// Copies rows `from` to `from + rows` of a matrix (of `columns` columns) into panels, whose columns are those of the matrix.
+///
+/// # Safety
+/// The matrix is readable, and there is room for `rows * width.padded` elements.
+pub(super) unsafe fn pack<T: AttentionElement>(
+    x: &Strided4<T>,
+    (b, h): (usize, usize),
+    (rows, columns): (usize, usize),
+    width: PanelWidth,
+    to: *mut T,
+) {
+    let step = x.strides[3];
+    for i in 0..rows {
+        let row = x.row(b, h, i);
+        for panel in 0..width.panels() {
+            let first = panel * width.columns;
+            let here = width.columns.min(columns.saturating_sub(first));
+            // SAFETY: the caller's.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(to.add((panel * rows + i) * width.columns), width.columns);
+                if step == 1 {
+                    to[..here].copy_from_slice(std::slice::from_raw_parts(row.add(first), here));
+                } else {
+                    for (j, to) in to[..here].iter_mut().enumerate() {
+                        *to = *row.wrapping_offset((first + j) as isize * step);
+                    }
+                }
+                to[here..].fill(T::ZERO);
+            }
+        }
+    }
+}
+
+/// As `pack`, with the columns and rows of the matrix exchanged: a panel has some rows of the matrix as its columns.
+///
+/// # Safety
+/// As for `pack`, with room for `columns * width.padded` elements.
+pub(super) unsafe fn pack_transposed<T: AttentionElement>(
+    x: &Strided4<T>,
+    (b, h): (usize, usize),
+    (rows, columns): (usize, usize),
+    width: PanelWidth,
+    to: *mut T,
+) {
+    let step = x.strides[3];
+    for panel in 0..width.panels() {
+        let first = panel * width.columns;
+        let to = to.wrapping_add(panel * columns * width.columns);
+        for j in 0..width.columns {
+            let row = x.row(b, h, first + j);
+            for e in 0..columns {
+                // SAFETY: the caller's; the row is only read if there is one.
+                unsafe {
+                    *to.add(e * width.columns + j) = if first + j < rows { *row.wrapping_offset(e as isize * step) } else { T::ZERO }
+                };
+            }
+        }
+    }
+}
