@@ -1,4 +1,4 @@
-"""Rows of custom Functions and of derivatives that are recorded: what each costs on small tensors, beside the user's own Python."""
+"""Rows of custom Functions and of derivatives that are recorded, on small tensors."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ def context(what: str) -> Any:
             def backward(ctx: Any, grad: Any) -> Any:
                 if what == "saved":
                     for _ in repeat(None, count[0]):
-                        ctx.saved_tensors
+                        _ = ctx.saved_tensors
                 elif what == "needs":
                     for _ in repeat(None, count[0]):
-                        ctx.needs_input_grad
+                        _ = ctx.needs_input_grad
                 return grad * ctx.saved_tensors[0]
 
         x, g = leaf(lib, random(4, 4)), lib.ones(4, 4)
@@ -219,7 +219,7 @@ def second_of_linear(lib: ModuleType) -> Work:
 ROWS = [
     Row("function_forward", "custom Function with one saved tensor, 4x4, fwd", 5, forward(square)),
     Row("function_setup", "the same with setup_context", 5, forward(square_with_setup)),
-    Row("function_chain", "100 custom Functions on a scalar, fwd+bwd, per call", 6, chain(square), per=LINKS, rtol=1e-4),
+    Row("function_chain", "100 Functions on a scalar, fwd+bwd, per call", 6, chain(square), per=LINKS, rtol=1e-4),
     Row("function_chain_setup", "the same with setup_context", 6, chain(square_with_setup), per=LINKS, rtol=1e-4),
     Row("save_for_backward", "ctx.save_for_backward(x)", 2, context("save")),
     Row("saved_tensors", "ctx.saved_tensors", 4, context("saved")),

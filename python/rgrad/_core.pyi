@@ -1638,6 +1638,11 @@ class UntypedStorage:
     def size(self) -> _int:
         """The size in bytes, which are the elements of an untyped storage."""
 
+@final
+class _FunctionClass:
+    """A Function's class, as calls see it."""
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+
 @disjoint_base
 class _FunctionCtx(Node):
     """The context that `forward` and `backward` share; also the node of the Function in the graph."""
@@ -4239,6 +4244,7 @@ __all__ = [
     "Size",
     "Tensor",
     "UntypedStorage",
+    "_FunctionClass",
     "_FunctionCtx",
     "_PassesWanted",
     "_UpdateFormula",

@@ -19,7 +19,7 @@ pub use dispatch::op::{Arrays, Devices, Op, OpForm, Outputs, Saves};
 pub use dispatch::pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
 pub use dispatch::{call_site, mode, record};
 pub use engine::hooks::{self, Grads};
-pub use engine::{graph_task, task_plan};
+pub use engine::{foreign_run, graph_task, task_plan};
 pub use graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
 pub use graph::saved::Saved;
 pub use graph::saved_hooks;

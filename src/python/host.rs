@@ -3,6 +3,7 @@
 //! `attach` is the only way in which the bindings take the GIL. Locks of the core have ranks in `backend::lock_order`.
 
 use super::errors::foreign;
+use crate::autograd::foreign_run;
 use crate::backend::host::{Host, register as register_host};
 use crate::backend::lock_order::assert_no_guard;
 use pyo3::ffi;
@@ -56,6 +57,11 @@ fn interrupted() -> rgrad_kernels::error::Result<()> {
     Python::try_attach(|py| py.check_signals().map_err(|e| foreign(e).into())).unwrap_or(Ok(()))
 }
 
+fn attached(f: &mut dyn FnMut()) {
+    attach(|_| f());
+}
+
 pub(super) fn register() {
+    foreign_run::register(attached);
     register_host(Host { unlocked, interrupted });
 }

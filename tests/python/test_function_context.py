@@ -218,3 +218,55 @@ def test_legacy_style_is_refused() -> None:
         instance = Old()
     with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method"):
         instance(leaf(1.0))
+
+
+def test_methods_and_flags_that_change_after_a_call_are_seen() -> None:
+    class Base(rgrad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2
+
+    class Derived(Base):
+        pass
+
+    def gradient() -> tuple[float, float]:
+        x = rgrad.tensor(3.0, requires_grad=True)
+        y = Derived.apply(x)
+        (g,) = rgrad.autograd.grad(y, x)
+        return y.item(), g.item()
+
+    assert gradient() == gradient() == (6.0, 2.0)
+    Base.forward = staticmethod(lambda ctx, x: x * 5)  # type: ignore[method-assign]
+    assert gradient() == (15.0, 2.0)
+    Base.backward = staticmethod(lambda ctx, grad: grad * 5)  # type: ignore[method-assign]
+    assert gradient() == gradient() == (15.0, 5.0)
+    Derived.boxed_grads_call = True
+    Derived.backward = staticmethod(lambda ctx, grads: grads.pop() * 7)  # type: ignore[method-assign]
+    assert gradient() == (15.0, 7.0)
+    del Derived.backward
+    Derived.boxed_grads_call = False
+    assert gradient() == (15.0, 5.0)
+    Derived.forward = classmethod(lambda cls, ctx, x: x * cls.factor)  # type: ignore[method-assign,assignment]
+    Derived.factor = 11  # type: ignore[attr-defined]
+    assert gradient() == gradient() == (33.0, 5.0)
+
+
+def test_save_for_backward_takes_tensors_only() -> None:
+    ctx = rgrad.autograd.function.FunctionCtx()
+    x = rgrad.ones(2)
+    assert ctx.save_for_backward() is None
+    assert ctx.saved_tensors == ()
+    ctx.save_for_backward(x, None)
+    assert ctx.saved_tensors[0] is x
+    assert ctx.saved_tensors[1] is None
+    with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 1 is of type int"):
+        ctx.save_for_backward(x, 1)
+    with pytest.raises(TypeError, match="keyword"):
+        ctx.save_for_backward(x=x)
+    with pytest.raises(TypeError, match="descriptor"):
+        type(ctx).save_for_backward(x, x)

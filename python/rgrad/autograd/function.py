@@ -43,11 +43,13 @@ class FunctionMeta(type):
 
     _backward_cls: type
     _has_setup_context: bool
+    _function_class: Any
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
         cls._backward_cls = type(f"{name}Backward", (_core._FunctionCtx,), {"_forward_cls": cls})
         cls._has_setup_context = getattr(cls, "setup_context", _setup_context) is not _setup_context
+        cls._function_class = _core._FunctionClass(cls)
 
 
 class Function(metaclass=FunctionMeta):
@@ -137,6 +139,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     vjp = backward
+    _inherited_backward = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:

@@ -8,6 +8,7 @@ use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
 use crate::autograd::dispatch::mode::{self, Mode, ModeGuard};
 use crate::autograd::engine::accumulate;
+use crate::autograd::engine::foreign_run;
 use crate::autograd::engine::fork::{self, RunningPass, WaitingPass};
 use crate::autograd::engine::graph_task::{self, MAX_DEPTH, TaskGuard};
 use crate::autograd::engine::hooks::{Grads, NodeHooks};
@@ -198,9 +199,10 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
     }
     while let Some(ReadyNode(_, i)) = task.ready_queue.pop() {
         fork::pause_for_forks();
-        fusion::run_stale();
-        if let Err(e) = task.run_node(i) {
-            return Err(if anomaly.is_some() { anomaly::report(e, task.nodes[i].node) } else { e });
+        if is_foreign(task.nodes[i].node) {
+            foreign_run::attached(|| task.run_foreign(i))?;
+        } else {
+            task.run_reported(i)?;
         }
     }
     if options.strict {
@@ -313,6 +315,27 @@ impl<'a> GraphTask<'a> {
     #[inline]
     fn add(&mut self, at: usize, nr: usize, grad: Gradient) -> Result<()> {
         self.buffers.add(&mut self.nodes[at].grads[nr], grad, false, self.options.create_graph)
+    }
+
+    /// Runs the node of a custom Function, and those after it that are such nodes or leaves. A thread that is about to fork needs the host's
+    /// lock, which is held here: then the run ends.
+    fn run_foreign(&mut self, first: usize) -> Result<()> {
+        let mut at = first;
+        loop {
+            self.run_reported(at)?;
+            let Some(ReadyNode(_, next)) = self.ready_queue.peek() else { return Ok(()) };
+            let node = self.nodes[*next].node;
+            if fork::is_pending() || !(is_foreign(node) || matches!(node.op(), NodeOp::Accumulate(_))) {
+                return Ok(());
+            }
+            at = *next;
+            self.ready_queue.pop();
+        }
+    }
+
+    fn run_reported(&mut self, i: usize) -> Result<()> {
+        fusion::run_stale();
+        self.run_node(i).map_err(|e| if self.anomaly.is_some() { anomaly::report(e, self.nodes[i].node) } else { e })
     }
 
     fn run_node(&mut self, i: usize) -> Result<()> {

@@ -60,10 +60,16 @@ impl Drop for WaitingPass {
     }
 }
 
+/// Whether a thread is about to fork.
+#[inline]
+pub(in crate::autograd) fn is_pending() -> bool {
+    FORKING.load(Ordering::SeqCst) > 0
+}
+
 /// A safe point of a pass, which holds no lock here: pauses while another thread forks.
 #[inline]
 pub(in crate::autograd) fn pause_for_forks() {
-    if FORKING.load(Ordering::SeqCst) > 0 {
+    if is_pending() {
         pause();
     }
 }

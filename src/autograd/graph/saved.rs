@@ -136,6 +136,12 @@ impl Saved {
         if outputs.iter().flatten().any(|o| o.shares_memory_with(tensor)) { Self::alias(tensor, true) } else { Self::input(tensor) }
     }
 
+    /// As `input_beside`, for one output.
+    #[inline]
+    pub fn input_of_function(tensor: &Tensor, output: &Tensor) -> Result<Saved> {
+        if output.shares_memory_with(tensor) { Self::alias(tensor, true) } else { Self::input(tensor) }
+    }
+
     #[cold]
     fn alias(tensor: &Tensor, as_original: bool) -> Result<Saved> {
         let version = {

@@ -30,7 +30,7 @@ pub(crate) struct ContextRef {
     owned: Table<Option<Py<PyAny>>>,
     /// The garbage collector runs, and the node has a counted reference although the context owns it.
     pinned: AtomicBool,
-    /// The node stays the owner: the context keeps outputs, and they the node. The collector follows that from the outputs (`function_gc`).
+    /// The node stays the owner: the context keeps outputs, and they the node. The collector follows that from the outputs (`function::kept_outputs`).
     fixed: AtomicBool,
 }
 
@@ -169,8 +169,9 @@ fn around_collections(py: Python<'_>, phase: &str, _info: &Bound<'_, PyAny>) {
     }
 }
 
-/// The offset of the `PyNode` in a context.
+/// The offsets of the `PyNode` and of the `FunctionCtx` in a context.
 static OFFSET: AtomicUsize = AtomicUsize::new(0);
+static OWN_OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// PyO3's own destructor of contexts.
 static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -234,6 +235,34 @@ unsafe extern "C" fn dealloc(ctx: *mut ffi::PyObject) {
     }
 }
 
+unsafe extern "C" {
+    /// Exported by CPython, though not part of the limited interface.
+    fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
+}
+
+/// Whether a context has attributes. Does not make its dict.
+pub(crate) fn has_attributes(ctx: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a live object, under the GIL; the place of its dict holds null or a dict.
+    unsafe {
+        let dict = _PyObject_GetDictPtr(ctx.as_ptr());
+        !dict.is_null() && !(*dict).is_null() && ffi::PyDict_Size(*dict) > 0
+    }
+}
+
+/// A new context of this class, without what `object.__new__` costs: its dict is made with the first attribute.
+pub(crate) fn new_context<'py>(class: &Bound<'py, PyType>, own: FunctionCtx) -> PyResult<Bound<'py, FunctionCtx>> {
+    // SAFETY: the class is derived from the one that PyO3 made for `FunctionCtx`. Its objects consist of a `PyNode` and a `FunctionCtx` at the
+    // measured offsets, and of a dict and a list of weak references that are null at first, as the allocator leaves them (frozen classes have no
+    // borrow flag, Send classes no thread check). The collector cannot run between allocation and the writes.
+    unsafe {
+        debug_assert!(class.is_subclass_of::<FunctionCtx>()?);
+        let obj = Bound::from_owned_ptr_or_err(class.py(), ffi::PyType_GenericAlloc(class.as_type_ptr(), 0))?;
+        obj.as_ptr().cast::<u8>().add(OFFSET.load(Ordering::Relaxed)).cast::<PyNode>().write(PyNode::unbound());
+        obj.as_ptr().cast::<u8>().add(OWN_OFFSET.load(Ordering::Relaxed)).cast::<FunctionCtx>().write(own);
+        Ok(obj.cast_into_unchecked())
+    }
+}
+
 /// Gives a class of contexts these functions.
 pub(crate) fn preserve(class: &Bound<'_, PyType>) {
     // SAFETY: the class is new, as this runs in `__init_subclass__`, under the GIL. The functions end in those of the base class, which serve objects
@@ -251,6 +280,8 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let probe = class.call0()?;
     let at = std::ptr::from_ref(probe.cast::<PyNode>()?.get()) as usize - probe.as_ptr() as usize;
     OFFSET.store(at, Ordering::Relaxed);
+    let own = std::ptr::from_ref(probe.cast::<FunctionCtx>()?.get()) as usize - probe.as_ptr() as usize;
+    OWN_OFFSET.store(own, Ordering::Relaxed);
     // SAFETY: the type is new and no other code has seen it. PyO3's types have all three.
     unsafe {
         let class = class.as_type_ptr();

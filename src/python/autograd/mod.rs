@@ -6,9 +6,6 @@
 mod backward;
 mod context_owner;
 pub(crate) mod function;
-pub(crate) mod function_args;
-pub(crate) mod function_gc;
-mod function_outputs;
 pub(crate) mod hooks;
 pub(crate) mod node;
 pub(crate) mod saved;
@@ -346,6 +343,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     node::register(m)?;
     hooks::register(m)?;
     backward::register(m)?;
-    function_args::register(m)?;
+    function::args::register(m)?;
     transforms::register(m)
 }

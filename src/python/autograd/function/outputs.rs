@@ -1,6 +1,6 @@
 //! What `forward` of a custom Function returned, as the outputs that its caller gets: which history each has, and which are refused.
 
-use super::function::warn;
+use super::warn;
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::{Edge, Tensor, check_inplace, function_output, function_view, function_write};

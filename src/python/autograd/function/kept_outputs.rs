@@ -1,6 +1,6 @@
 //! Garbage collection of a custom Function whose context has outputs in its attributes, which is a reference cycle.
 //!
-//! Such outputs are found, warned about and made collectable. Values of `save_for_backward` make no cycle; they are in `function`.
+//! Such outputs are found, warned about and made collectable. Values of `save_for_backward` make no cycle; they are in `record`.
 
 use crate::autograd::engine::hooks::next_id;
 use crate::autograd::{Node, Tensor, WeakTensor};

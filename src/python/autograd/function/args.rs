@@ -1,14 +1,13 @@
 //! Arguments and outputs of custom Functions under transforms: tensors of levels that have ended, and tangents of outputs.
 //!
-//! A call of a Function and its node are in `function`.
+//! A call of a Function is in `apply`, its node in `node`.
 
 use crate::autograd::{Tensor, forward_mode};
 use crate::python::args::as_tensor;
 use crate::python::errors::type_error;
 use crate::python::tensor::identity::wrap;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 /// The arguments, with each tensor of an ended transform level replaced by the tensor that it wraps; None if there is no such argument.
@@ -26,25 +25,6 @@ pub(crate) fn through_ended<'py>(args: &Bound<'py, PyTuple>) -> PyResult<Option<
         });
     }
     Ok(Some(PyTuple::new(py, seen)?))
-}
-
-/// Whether `forward` of a Function with `setup_context` takes another number of arguments than these, so that they must be bound to its
-/// parameters: `setup_context` sees the defaults.
-pub(crate) fn lacks_defaults(cls: &Bound<'_, PyType>, given: usize) -> PyResult<bool> {
-    const VARARGS: usize = 4;
-    let py = cls.py();
-    if !cls.getattr(intern!(py, "_has_setup_context"))?.is_truthy()? {
-        return Ok(false);
-    }
-    let forward = cls.getattr(intern!(py, "forward"))?;
-    let Some(code) = forward.getattr_opt(intern!(py, "__code__"))? else { return Ok(false) };
-    let named: usize = code.getattr(intern!(py, "co_argcount"))?.extract()?;
-    let flags: usize = code.getattr(intern!(py, "co_flags"))?.extract()?;
-    if flags & VARARGS == 0 {
-        return Ok(given != named);
-    }
-    // A wrapper takes anything; what it wraps has the parameters.
-    Ok(given < named || forward.hasattr(intern!(py, "__wrapped__"))?)
 }
 
 /// Sets the tangent of a tensor.
