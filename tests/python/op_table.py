@@ -6,6 +6,7 @@ import pytest
 
 import op_activations
 import op_attention
+import op_conv
 import op_functions
 import op_index
 import op_linalg
@@ -23,6 +24,7 @@ OPS: list[Op] = [
     *op_linalg.OPS,
     *op_norms.OPS,
     *op_attention.OPS,
+    *op_conv.OPS,
     *op_index.OPS,
     *op_views.OPS,
     *op_order.OPS,

@@ -4,11 +4,13 @@ use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView, Context, PointwiseInput, copy, cummax, element_size, matmul, mode, nll, nonzero, norm, pointwise, scan, softmax,
-    sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, matmul, mode, nll, nonzero, norm, pointwise, scan,
+    softmax, sort, triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
-use crate::backend::requests::{self, ArgReduce, CumulativeExtreme, Mode, Nll, Norm, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
+use crate::backend::requests::{
+    self, ArgReduce, Conv, CumulativeExtreme, Mode, Nll, Norm, Pointwise, Reduce, Scan, Softmax, Sort, Triangle,
+};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar};
 use smallvec::SmallVec;
@@ -291,6 +293,11 @@ pub(super) fn norm(n: &Norm, ins: &[Operand<'_>], outs: &[Option<contract::View<
     let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 5]>>>()?;
     let to = (0..n.outputs()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 4]>>>()?;
     norm::norm(n, &from, &to)
+}
+
+pub(super) fn conv(c: &Conv, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
+    conv::conv(c, &from, out)
 }
 
 pub(super) fn gemm(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {

@@ -58,7 +58,8 @@ fn runs_in_float32(request: &Request) -> bool {
 fn computes(request: &Request) -> bool {
     match request {
         Request::Reduce(r) => !matches!(r.reducer, Reducer::Extreme { .. }),
-        Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) | Request::Attention(_) | Request::Gemm => true,
+        Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) => true,
+        Request::Attention(_) | Request::Conv(_) | Request::Gemm => true,
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
         _ => false,
     }
@@ -203,7 +204,6 @@ impl Backend for Wgpu {
         }
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
-            (_, Request::Conv(_)) => Support::No("it has no kernel yet"),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
             (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
             (yes, _) => yes,
@@ -255,13 +255,14 @@ impl Backend for Wgpu {
             Request::Nll(n) => answer::nll_loss(context, n, ins, out),
             Request::Norm(n) => answer::norm(n, ins, outs),
             Request::Attention(a) => super::attention::attention(a, ins, outs),
+            Request::Conv(c) => answer::conv(c, ins, out),
             Request::Gemm => answer::gemm(ins, out),
             Request::IndexRead(i) => at_positions::read(i, ins, out),
             Request::IndexWrite(w) => at_positions::write(w, ins, out),
             Request::Gather(a) => at_positions::gather(a, ins, out),
             Request::Scatter(s) => at_positions::scatter(s, ins, out),
             Request::Random(r) => random(context, r, ins, out),
-            Request::ArgReduce(_) | Request::Conv(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
+            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
         }
     }
 

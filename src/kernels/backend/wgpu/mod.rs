@@ -11,6 +11,7 @@ mod attention;
 mod answer_gather;
 mod answer_random;
 pub mod backend;
+mod conv;
 pub mod copy;
 pub mod cummax;
 pub mod device;
