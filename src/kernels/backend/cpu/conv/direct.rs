@@ -54,47 +54,50 @@ unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
                 let bias = if d.bias.is_null() { V::zero() } else { V::splat(*d.bias.add(r)) };
                 macro_rules! vectors {
                     ($C:literal) => {{
-                        let mut sums: [V; $C] = std::array::from_fn(|c| if d.add { V::load(to.add(c * V::LANES)) } else { bias });
+                        // The last vector may be shorter.
+                        let last = left.min($C * V::LANES) - ($C - 1) * V::LANES;
+                        let mut sums = [bias; $C];
+                        if d.add {
+                            for c in 0..$C - 1 {
+                                sums[c] = V::load(to.add(c * V::LANES));
+                            }
+                            sums[$C - 1] = V::load_first(to.add(($C - 1) * V::LANES), last);
+                        }
                         for (t, shift) in d.strip.taps.iter().enumerate() {
                             let w = V::splat(*weights.add(t));
                             let from = from.wrapping_offset(*shift);
-                            for c in 0..$C {
-                                sums[c] = w.fma(V::load(from.add(c * V::LANES)), sums[c]);
+                            for c in 0..$C - 1 {
+                                sums[c] = w.fma(V::load(from.wrapping_add(c * V::LANES)), sums[c]);
                             }
+                            sums[$C - 1] = w.fma(V::load_first(from.wrapping_add(($C - 1) * V::LANES), last), sums[$C - 1]);
                         }
-                        for c in 0..$C {
+                        for c in 0..$C - 1 {
                             sums[c].store(to.add(c * V::LANES));
                         }
-                        from = from.wrapping_add($C * V::LANES);
-                        to = to.wrapping_add($C * V::LANES);
-                        left -= $C * V::LANES;
+                        sums[$C - 1].store_first(to.add(($C - 1) * V::LANES), last);
                     }};
                 }
-                while left >= 4 * V::LANES {
-                    vectors!(4);
-                }
-                if left >= 2 * V::LANES {
-                    vectors!(2);
-                }
-                if left >= V::LANES {
-                    vectors!(1);
-                }
-                if left > 0 {
-                    let mut sum = if d.add { V::load_first(to, left) } else { bias };
-                    for (t, shift) in d.strip.taps.iter().enumerate() {
-                        sum = V::splat(*weights.add(t)).fma(V::load_first(from.wrapping_offset(*shift), left), sum);
+                while left > 0 {
+                    match left.div_ceil(V::LANES) {
+                        1 => vectors!(1),
+                        2 => vectors!(2),
+                        3 => vectors!(3),
+                        _ => vectors!(4),
                     }
-                    sum.store_first(to, left);
+                    let done = left.min(4 * V::LANES);
+                    from = from.wrapping_add(done);
+                    to = to.wrapping_add(done);
+                    left -= done;
                 }
             }
         }
     }
 }
 
-/// A part of one image's results: whole rows of positions.
+/// A part of one image's results: whole rows of positions, of some groups.
 struct DirectTask {
     phase: usize,
-    group: usize,
+    groups: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
 }
 
@@ -114,17 +117,20 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
             each = (each / row).div_ceil(2) * row;
         }
         let each = each.min(positions);
+        // Small images: several groups together.
+        let groups = (TASK / (each * g.rows * g.channels.max(1))).clamp(1, g.groups);
         for n in 0..f.patches.batch {
-            for group in 0..g.groups {
-                for c in (0..positions).step_by(each) {
-                    let columns = n * positions + c..n * positions + positions.min(c + each);
-                    tasks.push(DirectTask { phase, group, columns });
-                }
+            for c in (0..positions).step_by(each) {
+                let columns = n * positions + c..n * positions + positions.min(c + each);
+                tasks.extend((0..g.groups).step_by(groups).map(|group| {
+                    let groups = group..g.groups.min(group + groups);
+                    DirectTask { phase, groups, columns: columns.clone() }
+                }));
             }
         }
     }
-    // Small images: several tasks together.
-    let small = tasks.first().map_or(1, |t| (TASK / 4 / (t.columns.len() * g.rows * g.channels).max(1)).max(1));
+    // Still small: several tasks together.
+    let small = tasks.first().map_or(1, |t| (TASK / (t.columns.len() * t.groups.len() * g.rows * g.channels).max(1)).max(1));
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     parallel_for(tasks.len().div_ceil(small), |t| {
         for task in &tasks[t * small..tasks.len().min((t + 1) * small)] {
@@ -139,62 +145,57 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTas
     let p = &f.patches;
     let (taps, columns, plane) = (p.taps(), task.columns.len(), p.plane());
     let to_plane = f.places.sizes.iter().product::<usize>();
-    let bias = if g.bias.is_null() { g.bias } else { g.bias.wrapping_add(task.group * g.rows) };
-    let y = y.wrapping_add(task.group * g.rows * to_plane);
     let positions = p.positions();
     let (n, at) = (task.columns.start / positions, task.columns.start % positions);
     // Whole rows of a grid without steps are neighbours in the result.
     let direct = S::SAME && f.places.step == [1; 3];
     let (_own, sums) = room::<T>(if direct { 0 } else { g.rows * columns });
-    let (out, out_rs) = if direct { (y.wrapping_add(n * f.places.image + at).cast::<T>(), to_plane) } else { (sums, columns) };
+    let depth = g.channels * taps;
+    let strip = (depth > 0).then(|| Strip::new(p, task.columns.start, task.columns.end, S::SAME));
+    let size = strip.as_ref().map_or(0, |s| s.size);
+    let (_strip, buffer) = room::<T>(size);
     // SAFETY: the caller's, here and below.
-    unsafe {
-        if g.channels * taps == 0 {
-            for r in 0..g.rows {
-                let value = if bias.is_null() { T::ZERO } else { *bias.add(r) };
-                std::slice::from_raw_parts_mut(out.add(r * out_rs), columns).fill(value);
-            }
-        } else {
-            let strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
-            let (_strip, buffer) = room::<T>(strip.size);
-            clear(strip.size, buffer);
-            for c in 0..g.channels {
-                let x = x.wrapping_add((task.group * g.channels + c) * plane);
-                let from = if strip.size == 0 {
-                    x.cast::<T>().wrapping_offset(strip.start)
-                } else {
-                    fill::<T, S>(g.isa, p, &strip, x, buffer);
-                    buffer.cast_const()
-                };
-                let depth = g.channels * taps;
-                let rows = DirectRows {
-                    strip: &strip,
-                    from,
-                    weights: f.weights.wrapping_add(task.group * g.rows * depth + c * taps),
-                    weights_rs: depth,
-                    rows: g.rows,
-                    out,
-                    out_rs,
-                    add: c > 0,
-                    bias,
-                };
-                add_rows::<T>(g.isa, &rows);
-                interrupt::check();
-            }
-        }
-        if direct {
-            return;
-        }
-        let step = f.places.step[2];
-        p.each_row(task.columns.start, task.columns.end, |column, n, d, h, w, len| {
-            let at = f.places.row(n, d, h, w);
-            for r in 0..g.rows {
-                let (from, to) = (sums.wrapping_add(r * columns + column), y.wrapping_offset((r * to_plane) as isize + at));
-                for j in 0..len {
-                    *to.wrapping_add(j * step) = S::narrow(*from.wrapping_add(j));
+    unsafe { clear(size, buffer) };
+    for group in task.groups.clone() {
+        let bias = if g.bias.is_null() { g.bias } else { g.bias.wrapping_add(group * g.rows) };
+        let y = y.wrapping_add(group * g.rows * to_plane);
+        let (out, out_rs) = if direct { (y.wrapping_add(n * f.places.image + at).cast::<T>(), to_plane) } else { (sums, columns) };
+        // SAFETY: see above.
+        unsafe {
+            if let Some(strip) = &strip {
+                for c in 0..g.channels {
+                    let x = x.wrapping_add((group * g.channels + c) * plane);
+                    let from = if size == 0 {
+                        x.cast::<T>().wrapping_offset(strip.start)
+                    } else {
+                        fill::<T, S>(g.isa, p, strip, x, buffer);
+                        buffer.cast_const()
+                    };
+                    let weights = f.weights.wrapping_add(group * g.rows * depth + c * taps);
+                    let rows = DirectRows { strip, from, weights, weights_rs: depth, rows: g.rows, out, out_rs, add: c > 0, bias };
+                    add_rows::<T>(g.isa, &rows);
+                    interrupt::check();
+                }
+            } else {
+                for r in 0..g.rows {
+                    let value = if bias.is_null() { T::ZERO } else { *bias.add(r) };
+                    std::slice::from_raw_parts_mut(out.add(r * out_rs), columns).fill(value);
                 }
             }
-        });
+            if direct {
+                continue;
+            }
+            let step = f.places.step[2];
+            p.each_row(task.columns.start, task.columns.end, |column, n, d, h, w, len| {
+                let at = f.places.row(n, d, h, w);
+                for r in 0..g.rows {
+                    let (from, to) = (sums.wrapping_add(r * columns + column), y.wrapping_offset((r * to_plane) as isize + at));
+                    for j in 0..len {
+                        *to.wrapping_add(j * step) = S::narrow(*from.wrapping_add(j));
+                    }
+                }
+            });
+        }
     }
 }
 

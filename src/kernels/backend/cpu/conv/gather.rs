@@ -10,13 +10,15 @@ use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 
 /// The most panels of one task; what it packs stays in the second cache.
-const PANELS: usize = 8;
+const PANELS: usize = 9;
 /// Tasks that a large product has at least, where its sizes allow for them.
 const TASKS: usize = 16;
 /// Multiply-adds of a task that is worth a thread.
 const WORTH: usize = 1 << 18;
 /// Rows that a task has at least if columns are not enough for all tasks: it packs for them alone.
-const ROWS: usize = 64;
+const ROWS: usize = 32;
+/// Bytes of weights that stay in the second cache.
+const WEIGHTS: usize = 512 << 10;
 /// Elements of a strip beyond which a task takes fewer columns.
 const STRIP: usize = 1 << 17;
 
@@ -74,14 +76,7 @@ impl<T: CoreNumber> Gather<'_, T> {
             let work =
                 columns.saturating_mul(self.rows).saturating_mul(self.groups).saturating_mul((self.channels * f.patches.taps()).max(1));
             let wanted = (work / WORTH).clamp(1, TASKS);
-            let mut together = (panels * self.groups).div_ceil(wanted).clamp(1, PANELS.min(panels));
-            while together > 1 && Strip::sized(&f.patches, 0, columns.min(together * width), false).size > STRIP {
-                together -= 1;
-            }
-            let chunks = panels.div_ceil(together);
-            // As even as panels allow.
-            let together = panels.div_ceil(chunks);
-            let split = (wanted.div_ceil(chunks * self.groups)).min(self.rows / ROWS).max(1);
+            let (together, split) = self.division(f, columns, panels, wanted);
             let each = self.rows.div_ceil(split).next_multiple_of(8);
             for group in 0..self.groups {
                 for c in (0..columns).step_by(together * width) {
@@ -93,6 +88,34 @@ impl<T: CoreNumber> Gather<'_, T> {
             }
         }
         tasks
+    }
+
+    /// Panels of a task, and into how many parts rows are divided: what is packed again for each part of the rows, and read again for each
+    /// part of the columns, costs least.
+    fn division(&self, f: &GatherPhase<T>, columns: usize, panels: usize, wanted: usize) -> (usize, usize) {
+        let (width, _) = widths::<T>(self.isa);
+        let stays = self.rows * self.channels * f.patches.taps() * size_of::<T>() <= WEIGHTS;
+        let cost = |together: usize| {
+            let chunks = panels.div_ceil(together);
+            let split = wanted.div_ceil(chunks * self.groups).min(self.rows / ROWS).max(1);
+            let read = chunks * self.rows * if stays { 1 } else { 4 };
+            // Too few tasks cost as if nothing helped.
+            let idle = wanted.div_ceil(2 * chunks * split * self.groups);
+            (idle * (read + 3 * split * panels * width), split)
+        };
+        let mut best = (usize::MAX, 1, 1);
+        for together in 1..=PANELS.min(panels) {
+            if together > 1 && Strip::sized(&f.patches, 0, columns.min(together * width), false).size > STRIP {
+                break;
+            }
+            let (cost, split) = cost(together);
+            // As even as panels allow.
+            let even = panels.div_ceil(panels.div_ceil(together));
+            if cost <= best.0 {
+                best = (cost, even, split);
+            }
+        }
+        (best.1, best.2)
     }
 
     unsafe fn task<S: StoredAs<T>>(&self, task: &GatherTask, x: *const S, y: *mut S) {

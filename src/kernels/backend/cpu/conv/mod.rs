@@ -123,22 +123,24 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         }
         let (from, to) = (SharedPointer::new(w), SharedPointer::new(made));
         let is_finite = std::sync::atomic::AtomicBool::new(true);
-        const TOGETHER: usize = 8;
-        let channels = s.groups * s.in_channels;
-        parallel_for(channels.div_ceil(TOGETHER), |t| {
+        // Channels of x that one task has: their weights lie together in each channel of y.
+        const TOGETHER: usize = 16;
+        let chunks = s.in_channels.div_ceil(TOGETHER);
+        parallel_for(s.groups * chunks, |t| {
+            let (group, first) = (t / chunks, t % chunks * TOGETHER);
+            let channels = first..s.in_channels.min(first + TOGETHER);
             let mut sum = T::ZERO;
-            for (start, taps) in &places {
-                for c in t * TOGETHER..channels.min((t + 1) * TOGETHER) {
-                    let (group, i) = (c / s.in_channels, c % s.in_channels);
-                    let mut to = to.at(start + c * s.out_channels * taps.len());
-                    for o in 0..s.out_channels {
-                        let from = from.get().wrapping_add(((group * s.out_channels + o) * s.in_channels + i) * kernel);
-                        for tap in taps {
-                            let v = (*from.add(*tap)).wide();
+            for o in 0..s.out_channels {
+                let from = from.get().wrapping_add((group * s.out_channels + o) * s.in_channels * kernel);
+                for i in channels.clone() {
+                    let from = std::slice::from_raw_parts(from.add(i * kernel), kernel);
+                    for (start, taps) in &places {
+                        let to = to.at(start + ((group * s.in_channels + i) * s.out_channels + o) * taps.len());
+                        for (k, tap) in taps.iter().enumerate() {
+                            let v = from[*tap].wide();
                             // Not finite as soon as one is not.
                             sum = sum.plus(v.times(T::ZERO));
-                            *to = v;
-                            to = to.add(1);
+                            *to.add(k) = v;
                         }
                     }
                 }

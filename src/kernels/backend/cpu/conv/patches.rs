@@ -185,6 +185,10 @@ unsafe fn fill_on<V: PanelVector, S: StoredAs<V::Number>>(p: &Patches, strip: &S
                 widen_row::<V, S>(len, from, to.wrapping_add(left));
                 continue;
             }
+            if stride == 2 && S::SAME {
+                part_row::<V>(len, left, part, from.cast(), to);
+                continue;
+            }
             for r in 0..stride.min(left + len) {
                 // The first place of this remainder that is not padding.
                 let u = left + (r + stride - left % stride) % stride;
@@ -192,6 +196,36 @@ unsafe fn fill_on<V: PanelVector, S: StoredAs<V::Number>>(p: &Patches, strip: &S
                 for (q, k) in (u..left + len).step_by(stride).enumerate() {
                     *to.add(q) = (*from.add(k - left)).wide();
                 }
+            }
+        }
+    }
+}
+
+/// A row of which every other element goes to the first part, and the others to the second.
+///
+/// # Safety
+/// As for `fill`.
+#[inline(always)]
+unsafe fn part_row<V: PanelVector>(len: usize, left: usize, part: usize, from: *const V::Number, to: *mut V::Number) {
+    // Element `left` of the row is the first one, of the part that its number says; the next one is the other part's.
+    let (one, two) = (to.wrapping_add(left % 2 * part + left / 2), to.wrapping_add((left + 1) % 2 * part + left.div_ceil(2)));
+    let mut i = 0;
+    // SAFETY: the caller's.
+    unsafe {
+        while i + 2 * V::LANES <= len {
+            let (even, odd) = V::load(from.add(i)).parted(V::load(from.add(i + V::LANES)));
+            even.store(one.add(i / 2));
+            odd.store(two.add(i / 2));
+            i += 2 * V::LANES;
+        }
+        if i < len {
+            let n = len - i;
+            let (first, rest) = (n.min(V::LANES), n.saturating_sub(V::LANES));
+            let second = if rest > 0 { V::load_first(from.add(i + V::LANES), rest) } else { V::zero() };
+            let (even, odd) = V::load_first(from.add(i), first).parted(second);
+            even.store_first(one.add(i / 2), n.div_ceil(2));
+            if n > 1 {
+                odd.store_first(two.add(i / 2), n / 2);
             }
         }
     }

@@ -44,9 +44,9 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn splat(x: Self::Number) -> Self;
     unsafe fn load(p: *const Self::Number) -> Self;
     unsafe fn store(self, p: *mut Self::Number);
-    /// The first `n` (fewer than LANES), and zeros behind them.
+    /// The first `n`, at most LANES, and zeros behind them.
     unsafe fn load_first(p: *const Self::Number, n: usize) -> Self;
-    /// The first `n`, fewer than LANES.
+    /// The first `n`, at most LANES.
     unsafe fn store_first(self, p: *mut Self::Number, n: usize);
     /// The lanes of the mask from `p + lane`, the others as they are. Only the lanes of the mask are read.
     unsafe fn merge(self, p: *const Self::Number, mask: u32) -> Self;
@@ -56,12 +56,14 @@ pub trait PanelVector: Copy + 'static {
     /// Writes lane `p` of vector `i` to `to[p * step + i]`, for LANES vectors.
     unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut Self::Number, step: usize);
     unsafe fn total(self) -> Self::Number;
+    /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
+    unsafe fn parted(self, b: Self) -> (Self, Self);
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($V:ty, $t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $store:ident, $zload:ident, $mload:ident, $mstore:ident,
-     $fma:ident, $add:ident, $total:ident, $transposed:ident) => {
+     $fma:ident, $add:ident, $total:ident, $transposed:ident, $parted:ident) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -127,6 +129,11 @@ macro_rules! avx512 {
                 // SAFETY: as above.
                 unsafe { $total(self) }
             }
+            #[inline(always)]
+            unsafe fn parted(self, b: Self) -> (Self, Self) {
+                // SAFETY: as above.
+                unsafe { $parted(self, b) }
+            }
         }
     };
 }
@@ -147,7 +154,8 @@ avx512!(
     _mm512_fmadd_ps,
     _mm512_add_ps,
     _mm512_reduce_add_ps,
-    transposed_16
+    transposed_16,
+    parted_16
 );
 #[cfg(target_arch = "x86_64")]
 avx512!(
@@ -165,7 +173,8 @@ avx512!(
     _mm512_fmadd_pd,
     _mm512_add_pd,
     _mm512_reduce_add_pd,
-    transposed_8_wide
+    transposed_8_wide,
+    parted_8_wide
 );
 
 /// # Safety
@@ -223,6 +232,62 @@ unsafe fn transposed_8_wide(r: [__m512d; 8]) -> [__m512d; 8] {
     }
 }
 
+/// As `PanelVector::parted`.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn parted_16(a: __m512, b: __m512) -> (__m512, __m512) {
+    // SAFETY: the caller's.
+    unsafe {
+        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        let odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+        (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b))
+    }
+}
+
+/// As `PanelVector::parted`.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn parted_8_wide(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
+    // SAFETY: the caller's.
+    unsafe {
+        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        let odd = _mm512_or_si512(even, _mm512_set1_epi64(1));
+        (_mm512_permutex2var_pd(a, even, b), _mm512_permutex2var_pd(a, odd, b))
+    }
+}
+
+/// As `PanelVector::parted`.
+///
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn parted_8(a: __m256, b: __m256) -> (__m256, __m256) {
+    // SAFETY: the caller's.
+    unsafe {
+        let even = _mm256_castps_pd(_mm256_shuffle_ps::<0x88>(a, b));
+        let odd = _mm256_castps_pd(_mm256_shuffle_ps::<0xdd>(a, b));
+        (_mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(even)), _mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(odd)))
+    }
+}
+
+/// As `PanelVector::parted`.
+///
+/// # Safety
+/// The machine has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn parted_4_wide(a: __m256d, b: __m256d) -> (__m256d, __m256d) {
+    // SAFETY: the caller's.
+    unsafe { (_mm256_permute4x64_pd::<0xd8>(_mm256_unpacklo_pd(a, b)), _mm256_permute4x64_pd::<0xd8>(_mm256_unpackhi_pd(a, b))) }
+}
+
 /// The mask of `vmaskmov`: the highest bit of each lane.
 ///
 /// # Safety
@@ -254,7 +319,7 @@ unsafe fn lanes_4(mask: u32) -> __m256i {
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx2 {
     ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $mstore:ident, $blend:ident,
-     $cast:ident, $fma:ident, $add:ident, $transposed:ident) => {
+     $cast:ident, $fma:ident, $add:ident, $transposed:ident, $parted:ident) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -325,6 +390,11 @@ macro_rules! avx2 {
                 unsafe { $store(lanes.as_mut_ptr(), self) };
                 sum_of(lanes)
             }
+            #[inline(always)]
+            unsafe fn parted(self, b: Self) -> (Self, Self) {
+                // SAFETY: as above.
+                unsafe { $parted(self, b) }
+            }
         }
     };
 }
@@ -345,7 +415,8 @@ avx2!(
     _mm256_castsi256_ps,
     _mm256_fmadd_ps,
     _mm256_add_ps,
-    transposed_8
+    transposed_8,
+    parted_8
 );
 #[cfg(target_arch = "x86_64")]
 avx2!(
@@ -363,7 +434,8 @@ avx2!(
     _mm256_castsi256_pd,
     _mm256_fmadd_pd,
     _mm256_add_pd,
-    transposed_4_wide
+    transposed_4_wide,
+    parted_4_wide
 );
 
 /// # Safety
@@ -489,6 +561,11 @@ macro_rules! base {
             #[inline(always)]
             unsafe fn total(self) -> $t {
                 sum_of(self)
+            }
+            #[inline(always)]
+            unsafe fn parted(self, b: Self) -> (Self, Self) {
+                let at = |i: usize| if i < $lanes { self[i] } else { b[i - $lanes] };
+                (std::array::from_fn(|i| at(2 * i)), std::array::from_fn(|i| at(2 * i + 1)))
             }
         }
     };

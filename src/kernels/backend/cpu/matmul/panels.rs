@@ -44,10 +44,16 @@ on_vectors! {
     fn multiply<T>(p: &PanelProduct<'_, T>) = multiply_on
 }
 
+/// Room for the sums of a tile, row after row.
+type TileCopy<T> = [T; MOST_SUMS];
+/// Sums of the largest tile of any instruction set.
+const MOST_SUMS: usize = 8 * 48;
+
 /// # Safety
 /// Operands are readable and the output is writable as described; nothing else writes there.
 #[inline(always)]
 unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
+    let mut copy: TileCopy<V::Number> = [V::Number::ZERO; MOST_SUMS];
     let mut runs = p.runs;
     for (q, first) in (0..p.columns).step_by(V::WIDTH).enumerate() {
         let width = V::WIDTH.min(p.columns - first);
@@ -56,24 +62,29 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
         {
             runs = rest;
         }
+        let [run, ..] = runs else { return };
+        // Columns of several runs, or apart, go through a copy of the tile.
+        let whole = p.step == 1 && first + width <= run.column + run.len;
         let b = p.b.wrapping_add(q * p.panel);
         let mut i = 0;
         while i < p.rows {
             let left = p.rows - i;
+            let out = p.out.wrapping_offset(i as isize * p.out_rs);
+            let target = whole.then(|| out.wrapping_offset(run.at + (first - run.column) as isize));
             macro_rules! rows {
                 ($R:literal) => {{
                     // SAFETY: the caller's.
                     unsafe {
                         match width.div_ceil(V::LANES) {
-                            1 => tile::<V, $R, 1>(p, b, runs, i, first, width),
-                            2 => tile::<V, $R, 2>(p, b, runs, i, first, width),
-                            _ => tile::<V, $R, 3>(p, b, runs, i, first, width),
+                            1 => tile::<V, $R, 1>(p, b, i, width, target, &mut copy),
+                            2 => tile::<V, $R, 2>(p, b, i, width, target, &mut copy),
+                            _ => tile::<V, $R, 3>(p, b, i, width, target, &mut copy),
                         }
                     }
-                    i += $R;
+                    $R
                 }};
             }
-            if V::ROWS >= 8 && left >= 8 {
+            let rows = if V::ROWS >= 8 && left >= 8 {
                 rows!(8)
             } else if left >= 4 {
                 rows!(4)
@@ -81,12 +92,23 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
                 rows!(2)
             } else {
                 rows!(1)
+            };
+            if !whole {
+                for r in 0..rows {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        let bias = if p.bias.is_null() { V::Number::ZERO } else { *p.bias.add(i + r) };
+                        let out = out.wrapping_offset(r as isize * p.out_rs);
+                        scatter_row::<V>(p, copy.as_ptr().add(r * V::WIDTH), runs, out, bias, first, width);
+                    }
+                }
             }
+            i += rows;
         }
     }
 }
 
-/// Rows `i..i + R` of the panel whose first column is `first`.
+/// Rows `i..i + R` of one panel: to the target, or into the copy if there is none.
 ///
 /// # Safety
 /// As for `multiply`.
@@ -94,10 +116,10 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
 unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
     p: &PanelProduct<'_, V::Number>,
     b: *const V::Number,
-    runs: &[ColumnRun],
     i: usize,
-    first: usize,
     width: usize,
+    target: Option<*mut V::Number>,
+    copy: &mut TileCopy<V::Number>,
 ) {
     // SAFETY: the caller's.
     unsafe {
@@ -112,55 +134,70 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 }
             }
         }
-        let [run, ..] = runs else { return };
-        let out = p.out.wrapping_offset(i as isize * p.out_rs);
-        if p.step == 1 && first + width <= run.column + run.len {
-            let out = out.wrapping_offset(run.at + (first - run.column) as isize);
+        let Some(to) = target else {
             for r in 0..R {
-                let to = out.wrapping_offset(r as isize * p.out_rs);
-                let bias = if p.bias.is_null() { V::zero() } else { V::splat(*p.bias.add(i + r)) };
                 for c in 0..C {
-                    let (to, n) = (to.wrapping_add(c * V::LANES), width - c * V::LANES);
-                    if n >= V::LANES {
-                        sums[r][c].plus(if p.add { V::load(to) } else { bias }).store(to);
-                    } else {
-                        sums[r][c].plus(if p.add { V::load_first(to, n) } else { bias }).store_first(to, n);
-                    }
+                    sums[r][c].store(copy.as_mut_ptr().add(r * V::WIDTH + c * V::LANES));
                 }
             }
             return;
-        }
-        // Columns of several runs, or apart: through a copy of the tile.
-        let mut copy = [[[V::Number::ZERO; 16]; C]; R];
-        for r in 0..R {
-            for c in 0..C {
-                sums[r][c].store(copy[r][c].as_mut_ptr());
+        };
+        // The last vector of a row may be shorter.
+        let last = width - (C - 1) * V::LANES;
+        if p.add {
+            for r in 0..R {
+                let to = to.wrapping_offset(r as isize * p.out_rs);
+                for c in 0..C - 1 {
+                    let to = to.wrapping_add(c * V::LANES);
+                    sums[r][c].plus(V::load(to)).store(to);
+                }
+                let to = to.wrapping_add((C - 1) * V::LANES);
+                sums[r][C - 1].plus(V::load_first(to, last)).store_first(to, last);
+            }
+        } else {
+            for r in 0..R {
+                let to = to.wrapping_offset(r as isize * p.out_rs);
+                let bias = if p.bias.is_null() { V::zero() } else { V::splat(*p.bias.add(i + r)) };
+                for c in 0..C - 1 {
+                    sums[r][c].plus(bias).store(to.wrapping_add(c * V::LANES));
+                }
+                sums[r][C - 1].plus(bias).store_first(to.wrapping_add((C - 1) * V::LANES), last);
             }
         }
-        scattered::<V, R, C>(p, &copy, runs, (out, i), first, width);
     }
 }
 
-#[inline(never)]
-unsafe fn scattered<V: PanelVector, const R: usize, const C: usize>(
+/// Writes, or adds, one row of a tile to columns of several runs.
+///
+/// # Safety
+/// As for `multiply`; `out` is the row's start.
+#[inline(always)]
+unsafe fn scatter_row<V: PanelVector>(
     p: &PanelProduct<'_, V::Number>,
-    copy: &[[[V::Number; 16]; C]; R],
+    row: *const V::Number,
     runs: &[ColumnRun],
-    (out, i): (*mut V::Number, usize),
+    out: *mut V::Number,
+    bias: V::Number,
     first: usize,
     width: usize,
 ) {
     for run in runs.iter().take_while(|run| run.column < first + width) {
         let (from, to) = (run.column.max(first), (run.column + run.len).min(first + width));
-        for (r, row) in copy.iter().enumerate() {
-            let out = out.wrapping_offset(r as isize * p.out_rs + run.at + (from - run.column) as isize * p.step);
-            // SAFETY: the caller's.
-            unsafe {
-                let bias = if p.bias.is_null() { V::Number::ZERO } else { *p.bias.add(i + r) };
-                for j in from - first..to - first {
-                    let to = out.wrapping_offset((j + first - from) as isize * p.step);
-                    *to = row[j / V::LANES][j % V::LANES].plus(if p.add { *to } else { bias });
+        let out = out.wrapping_offset(run.at + (from - run.column) as isize * p.step);
+        let (row, n) = (row.wrapping_add(from - first), to - from);
+        // SAFETY: the caller's.
+        unsafe {
+            if p.step != 1 {
+                for j in 0..n {
+                    let to = out.wrapping_offset(j as isize * p.step);
+                    *to = (*row.add(j)).plus(if p.add { *to } else { bias });
                 }
+                continue;
+            }
+            let bias = V::splat(bias);
+            for j in (0..n).step_by(V::LANES) {
+                let (row, to, n) = (row.add(j), out.wrapping_add(j), (n - j).min(V::LANES));
+                V::load_first(row, n).plus(if p.add { V::load_first(to, n) } else { bias }).store_first(to, n);
             }
         }
     }
