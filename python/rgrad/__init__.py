@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from . import func as func
     from . import jit as jit
     from . import mps as mps
+    from . import multiprocessing as multiprocessing
     from . import nn as nn
     from . import optim as optim
     from . import overrides as overrides
@@ -181,6 +182,7 @@ __getattr__, __dir__ = _lazily(
         "func",
         "jit",
         "mps",
+        "multiprocessing",
         "nn",
         "optim",
         "overrides",
@@ -234,6 +236,7 @@ __all__ = sorted(  # noqa: PLE0605
         "mps",
         "nan",
         "newaxis",
+        "multiprocessing",
         "nn",
         "no_grad",
         "optim",

@@ -124,8 +124,7 @@ SWITCHES = {
     "rgrad._guards",
     "rgrad._transforms.levels",
     "rgrad.autograd.grad_mode",
-    "rgrad.optim.adam",
-    "rgrad.optim.sgd",
+    "rgrad.optim.optimizer",
 }
 
 

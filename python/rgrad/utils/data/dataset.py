@@ -34,6 +34,29 @@ class IterableDataset(Dataset[T]):
             f"Subclasses of IterableDataset should implement __iter__ ({type(self).__name__} does not)."
         )
 
+    def __add__(self, other: Dataset[Any]) -> "ChainDataset":  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Streams one after the other."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = datasets
+
+    def _streams(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        for dataset in self._streams():
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(map(len, self._streams()))
+
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Samples along dimension 0 of tensors of equal length.
@@ -68,11 +91,13 @@ class StackDataset(Dataset[Any]):
     """Samples of several datasets side by side: tuples, or dicts if they are given by keyword."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if bool(args) == bool(kwargs):
+        if args and kwargs:
             raise ValueError(
-                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, "
-                "but got both or none."
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
             )
+        if not (args or kwargs):
+            raise ValueError("At least one dataset should be passed")
         self.datasets: Any = kwargs or args
         sizes = {len(dataset) for dataset in (kwargs.values() if kwargs else args)}
         if len(sizes) != 1:
@@ -83,6 +108,24 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {name: dataset[index] for name, dataset in self.datasets.items()}
         return tuple(dataset[index] for dataset in self.datasets)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """A batch, through each dataset's own ``__getitems__`` if it has one.
+
+        Raises:
+            ValueError: A dataset gives another number of samples.
+        """
+        columns = []
+        for dataset in self.datasets.values() if isinstance(self.datasets, dict) else self.datasets:
+            fetch = getattr(dataset, "__getitems__", None)
+            items = [dataset[i] for i in indices] if fetch is None else fetch(indices)
+            if len(items) != len(indices):
+                raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
+            columns.append(items)
+        rows = zip(*columns, strict=True)
+        if isinstance(self.datasets, dict):
+            return [dict(zip(self.datasets, row, strict=True)) for row in rows]
+        return list(rows)
 
     def __len__(self) -> int:
         return self._length
@@ -119,6 +162,12 @@ class Subset(Dataset[Any]):
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
+        if type(self).__getitem__ is not Subset.__getitem__ and type(self).__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{type(self).__name__} overrides __getitem__ but not __getitems__. When subclassing Subset and "
+                "overriding __getitem__, you must also override __getitems__ to ensure DataLoader works correctly with "
+                "your custom logic."
+            )
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):
