@@ -111,7 +111,7 @@ DECLARED_TYPES = {
 
 def declared_type(function: str, name: str) -> str | None:
     """The type of a parameter of a declared function, without None where that is the default."""
-    parameters, _ = core._declared_functions.get(function, ((), False))
+    parameters = core._declared_functions.get(function, ((),))[0]
     if name == "out" and parameters:
         return "Tensor" if not core._declared_functions[function][1] else "_tuple[Tensor, Tensor]"
     return next((DECLARED_TYPES[kind] for n, kind, _ in parameters if n == name), None)
@@ -174,7 +174,10 @@ def arguments(owner: str, function: str, signature: inspect.Signature, bound: bo
 
 def result_of(owner: str, function: str) -> str:
     if owner in ("", "Tensor") and function in core._declared_functions:
-        return f"_return_types.{function}" if core._declared_functions[function][1] else "Tensor"
+        _, pair, is_method = core._declared_functions[function]
+        if pair and not is_method:
+            return "_tuple[Tensor, Tensor]"
+        return f"_return_types.{function}" if pair else "Tensor"
     found: str | None = RESULTS.find(f"{owner}.{function}", function)
     if found is not None:
         return found

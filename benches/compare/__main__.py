@@ -56,6 +56,7 @@ def main() -> int:
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
     from rows_norms import ROWS as NORMS
+    from rows_pool import ROWS as POOL
     from rows_small import ROWS as SMALL
     from rows_transforms import CHECKS as TRANSFORMED
     from rows_transforms import ROWS as TRANSFORMS
@@ -68,6 +69,7 @@ def main() -> int:
         *LARGE,
         *NORMS,
         *ATTENTION,
+        *POOL,
         *FUSION,
         *TRANSFORMS,
         *TRANSFORMED,

@@ -2056,6 +2056,28 @@ def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of the hyperbolic cosine."""
 
+def adaptive_avg_pool1d(input: Tensor, output_size: _Dims) -> Tensor:
+    """The means of windows that divide the last dimension into so many parts."""
+
+def adaptive_avg_pool2d(input: Tensor, output_size: _Dims) -> Tensor:
+    """The means of windows that divide the last two dimensions."""
+
+def adaptive_avg_pool3d(input: Tensor, output_size: _Dims) -> Tensor:
+    """The means of windows that divide the last three dimensions."""
+
+def adaptive_max_pool1d(input: Tensor, output_size: _Dims) -> _tuple[Tensor, Tensor]:
+    """The largest elements of windows that divide the last dimension into so many parts, and their positions."""
+
+def adaptive_max_pool2d(input: Tensor, output_size: _Dims) -> _tuple[Tensor, Tensor]:
+    """The largest elements of windows that divide the last two dimensions, and their positions in the flattened
+    plane.
+    """
+
+def adaptive_max_pool3d(input: Tensor, output_size: _Dims) -> _tuple[Tensor, Tensor]:
+    """The largest elements of windows that divide the last three dimensions, and their positions in the flattened
+    volume.
+    """
+
 def add(input: _Operand, other: _Operand, *, alpha: _Number = 1, out: Tensor | None = None) -> Tensor:
     """`input + alpha * other`."""
 
@@ -2248,6 +2270,38 @@ def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, .
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
     """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    ceil_mode: _bool = False,
+    count_include_pad: _bool = True,
+) -> Tensor:
+    """The mean of each window of the last dimension."""
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    ceil_mode: _bool = False,
+    count_include_pad: _bool = True,
+    divisor_override: _int | None = None,
+) -> Tensor:
+    """The mean of each window of the last two dimensions."""
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    ceil_mode: _bool = False,
+    count_include_pad: _bool = True,
+    divisor_override: _int | None = None,
+) -> Tensor:
+    """The mean of each window of the last three dimensions."""
+
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -2398,6 +2452,11 @@ def clip(
 
 def clone(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """A copy with a history: gradients go to the original."""
+
+def col2im(
+    input: Tensor, output_size: _Dims, kernel_size: _Dims, dilation: _Dims, padding: _Dims, stride: _Dims
+) -> Tensor:
+    """The adjoint of `im2col`: an image that is the sum of its windows."""
 
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension 1, with vectors as columns."""
@@ -2853,6 +2912,18 @@ def fmod(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The part after the decimal point, with the input's sign."""
 
+def fractional_max_pool2d(
+    input: Tensor, kernel_size: _Dims, output_size: _Dims, random_samples: Tensor
+) -> _tuple[Tensor, Tensor]:
+    """The largest elements of windows whose places are drawn (Graham 2014), and their positions: `random_samples`
+    has a number from 0 to 1 for each plane and axis.
+    """
+
+def fractional_max_pool3d(
+    input: Tensor, kernel_size: _Dims, output_size: _Dims, random_samples: Tensor
+) -> _tuple[Tensor, Tensor]:
+    """As `fractional_max_pool2d`, over the last three dimensions."""
+
 def from_numpy(ndarray: np.ndarray[Any, Any]) -> Tensor:
     """A tensor that shares its memory with a NumPy array, so that each sees writes to the other.
 
@@ -2924,6 +2995,23 @@ def greater(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Ten
 def greater_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is greater or equal."""
 
+def grid_sampler(
+    input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool
+) -> Tensor:
+    """Images read at the places of a grid: see `nn.functional.grid_sample`. Interpolation modes: 0 linear, 1
+    nearest, 2 cubic; padding modes: 0 zeros, 1 border, 2 reflection.
+    """
+
+def grid_sampler_2d(
+    input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool
+) -> Tensor:
+    """As `grid_sampler`, of images."""
+
+def grid_sampler_3d(
+    input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool
+) -> Tensor:
+    """As `grid_sampler`, of volumes."""
+
 def group_norm(
     input: Tensor,
     num_groups: _int,
@@ -2974,6 +3062,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: _
 
 def hypot(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The length of the hypotenuse, without needless overflow."""
+
+def im2col(input: Tensor, kernel_size: _Dims, dilation: _Dims, padding: _Dims, stride: _Dims) -> Tensor:
+    """The windows of the last two dimensions as columns."""
 
 def imag(input: Tensor) -> Tensor:
     """The imaginary part.
@@ -3259,6 +3350,72 @@ def max(input: Tensor, dim: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def max(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor: ...
 def max_memory_allocated() -> _int:
     """The largest number of bytes that CPU tensors have held since the last `reset_peak_memory_stats`."""
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    dilation: _Dims = 1,
+    ceil_mode: _bool = False,
+) -> Tensor:
+    """The largest element of each window of the last dimension."""
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    dilation: _Dims = 1,
+    ceil_mode: _bool = False,
+) -> _tuple[Tensor, Tensor]:
+    """The largest element of each window of the last dimension, and its position."""
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    dilation: _Dims = 1,
+    ceil_mode: _bool = False,
+) -> Tensor:
+    """The largest element of each window of the last two dimensions."""
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    dilation: _Dims = 1,
+    ceil_mode: _bool = False,
+) -> _tuple[Tensor, Tensor]:
+    """The largest element of each window of the last two dimensions, and its position in the flattened plane."""
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    dilation: _Dims = 1,
+    ceil_mode: _bool = False,
+) -> Tensor:
+    """The largest element of each window of the last three dimensions."""
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: _Dims,
+    stride: _Dims = (),
+    padding: _Dims = 0,
+    dilation: _Dims = 1,
+    ceil_mode: _bool = False,
+) -> _tuple[Tensor, Tensor]:
+    """The largest element of each window of the last three dimensions, and its position in the flattened volume."""
+
+def max_unpool2d(input: Tensor, indices: Tensor, output_size: _Dims) -> Tensor:
+    """Zeros, with the elements of the input at their positions in the flattened plane."""
+
+def max_unpool3d(input: Tensor, indices: Tensor, output_size: _Dims, stride: _Dims, padding: _Dims) -> Tensor:
+    """Zeros, with the elements of the input at their positions in the flattened volume."""
 
 def maximum(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The larger input; where both are equal each gets half of the gradient."""
@@ -4157,6 +4314,21 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: _Sizes, dim: _int = 0) -
 def unsqueeze(input: Tensor, dim: _int) -> Tensor:
     """A new dimension of size 1 at `dim`."""
 
+def upsample(
+    input: Tensor,
+    output_size: _Dims,
+    mode: _str,
+    align_corners: _bool = False,
+    antialias: _bool = False,
+    scales_d: _float | None = None,
+    scales_h: _float | None = None,
+    scales_w: _float | None = None,
+) -> Tensor:
+    """The input with its last dimensions of another size: `mode` is nearest, nearest-exact, linear, bilinear,
+    trilinear, bicubic or lanczos. `scales_d`, `scales_h` and `scales_w` are factors that count instead of the
+    ratios of sizes.
+    """
+
 def var(
     input: Tensor,
     dim: _Dims | _bool | None = None,
@@ -4329,6 +4501,12 @@ __all__ = [
     "absolute",
     "acos",
     "acosh",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
     "addbmm",
     "addcdiv",
@@ -4367,6 +4545,9 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "baddbmm",
     "batch_norm",
     "bernoulli",
@@ -4396,6 +4577,7 @@ __all__ = [
     "clamp_min",
     "clip",
     "clone",
+    "col2im",
     "column_stack",
     "concat",
     "concatenate",
@@ -4467,6 +4649,8 @@ __all__ = [
     "fmin",
     "fmod",
     "frac",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "from_numpy",
     "full",
     "full_like",
@@ -4481,6 +4665,9 @@ __all__ = [
     "get_rng_state",
     "greater",
     "greater_equal",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
     "group_norm",
     "gt",
     "half",
@@ -4492,6 +4679,7 @@ __all__ = [
     "hstack",
     "huber_loss",
     "hypot",
+    "im2col",
     "imag",
     "index_add",
     "index_copy",
@@ -4560,6 +4748,14 @@ __all__ = [
     "matrix_power",
     "max",
     "max_memory_allocated",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool2d",
+    "max_unpool3d",
     "maximum",
     "mean",
     "median",
@@ -4700,6 +4896,7 @@ __all__ = [
     "unsafe_split",
     "unsafe_split_with_sizes",
     "unsqueeze",
+    "upsample",
     "var",
     "var_mean",
     "vdot",

@@ -57,6 +57,8 @@ pub struct Declared {
     pub pair: bool,
     /// Whether the function takes `out=`.
     pub takes_out: bool,
+    /// Whether it is a method of `Tensor`, too.
+    pub is_method: bool,
     pub call: fn(&[Value<'_>]) -> Result<Results>,
 }
 
@@ -134,7 +136,7 @@ impl Returns for (Tensor, Tensor) {
 
 /// Declares functions: `/// docs`, then `fn name(input: &Tensor, dim: i64 = -1; sorted: bool = true) -> Tensor = rust_function;`. What stands
 /// behind a semicolon is given by keyword only. The Rust function takes the arguments in this order. `[no_out]` before the name: PyTorch has
-/// no `out=` there.
+/// no `out=` there. `[function]`: no method either.
 macro_rules! declare {
     ($($(#[doc = $doc:literal])+ fn $([$flag:ident])? $name:ident($($p:ident: $t:ty $(= $d:expr)?),+ $(; $($k:ident: $kt:ty $(= $kd:expr)?),+)?) -> $r:ty = $f:expr;)+) => {
         pub(super) const DECLARED: &[$crate::ops::declared::Declared] = &[$(
@@ -147,6 +149,7 @@ macro_rules! declare {
                 ],
                 pair: <$r as $crate::ops::declared::Returns>::PAIR,
                 takes_out: $crate::ops::declared::declare!(@out $($flag)?),
+                is_method: $crate::ops::declared::declare!(@method $($flag)?),
                 call: |values| {
                     let mut place = 0..;
                     $(let $p: $t = $crate::ops::declared::argument(values, place.next().unwrap_or(0))?;)+
@@ -167,6 +170,10 @@ macro_rules! declare {
     };
     (@out) => { true };
     (@out no_out) => { false };
+    (@out function) => { false };
+    (@method) => { true };
+    (@method no_out) => { true };
+    (@method function) => { false };
     (@default) => { None };
     (@default $d:expr) => { Some(stringify!($d)) };
 }

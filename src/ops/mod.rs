@@ -19,6 +19,7 @@ pub mod dropout;
 pub mod einsum;
 pub mod extreme;
 pub mod gather;
+pub mod grid_sample;
 pub mod index;
 mod index_batch;
 pub mod indexing;
@@ -31,11 +32,13 @@ pub mod normalize;
 pub mod order;
 pub mod parts;
 pub mod pointwise;
+pub mod pool;
 pub mod quantile;
 pub mod random;
 pub mod rearrange;
 pub mod reduce;
 pub(crate) mod room;
+pub mod resample;
 pub mod scan;
 pub mod shape;
 pub mod softmax;
@@ -48,10 +51,13 @@ pub const DECLARED: &[&[declared::Declared]] = &[
     activation::DECLARED,
     algebra::DECLARED,
     extreme::DECLARED,
+    grid_sample::DECLARED,
     matmul::DECLARED,
     norm::DECLARED,
     order::DECLARED,
+    pool::DECLARED,
     reduce::DECLARED,
+    resample::DECLARED,
     scan::DECLARED,
     softmax::DECLARED,
 ];

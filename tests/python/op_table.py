@@ -13,6 +13,7 @@ import op_linalg
 import op_norms
 import op_order
 import op_pointwise
+import op_pool
 import op_reduce
 import op_views
 from op_kit import Op
@@ -28,6 +29,7 @@ OPS: list[Op] = [
     *op_index.OPS,
     *op_views.OPS,
     *op_order.OPS,
+    *op_pool.OPS,
     *op_functions.OPS,
 ]
 BY_NAME: dict[str, Op] = {op.name: op for op in OPS}

@@ -2,7 +2,7 @@
 
 use super::cpu::memory::raw_slice::RawSlice;
 use super::program::Code;
-use super::requests::Request;
+use super::requests::{PoolPass, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
@@ -157,9 +157,11 @@ pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Suppor
         Request::Scan(s) => s.kind.is_float_only(),
         Request::Random(r) => r.distribution.is_float_only(),
         Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) | Request::Attention(_) => true,
+        Request::Resample(_) | Request::GridSample(_) => true,
         Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),
         Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
         Request::Conv(_) if dtype == DType::Bool => return Support::No("PyTorch has no convolution of bool"),
+        Request::Pool(p) => matches!(p.pass, PoolPass::MaxAdjoint | PoolPass::AverageAdjoint(_) | PoolPass::Fold),
         _ => false,
     };
     if floats && !dtype.is_float() { Support::No("defined for floating point") } else { Support::Yes }

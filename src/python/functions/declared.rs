@@ -1,4 +1,4 @@
-//! Every declared function (`ops/declared.rs`) as a function of the module and a method of `Tensor`, from its declaration.
+//! Every declared function (`ops/declared.rs`) as a function of the module and, most of them, a method of `Tensor`, from its declaration.
 //!
 //! Functions that read an argument in several ways are bound by hand in the other files of this folder.
 
@@ -19,7 +19,7 @@ use crate::python::types::{FastFunction, RawObj};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// The most functions that can be declared.
 const MOST: usize = 128;
@@ -65,7 +65,8 @@ fn default_value(default: &str, kind: Kind) -> PyResult<Value<'static>> {
         Kind::Bool => Value::Bool(text.parse().map_err(|_| wrong())?),
         Kind::Text => Value::Text(text.trim_matches('"').into()),
         Kind::Dims if text == "()" => Value::Dims(SmallVec::new()),
-        Kind::Tensor | Kind::DType | Kind::Dims => return Err(wrong().into()),
+        Kind::Dims => Value::Dims(smallvec![text.parse().map_err(|_| wrong())?]),
+        Kind::Tensor | Kind::DType => return Err(wrong().into()),
     })
 }
 
@@ -175,6 +176,8 @@ unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize
         match ((f.call)(&values)?, out) {
             ((a, None), None) => wrap(py, a),
             ((a, None), Some(out)) => into_out(py, f.name, &a, &inputs(), out),
+            // PyTorch names the results of functions that are methods.
+            ((a, Some(b)), _) if !f.is_method => Ok(PyTuple::new(py, [wrap(py, a)?, wrap(py, b)?])?.into_any().unbind()),
             ((a, Some(b)), out) => named_pair(py, f.name, (a, b), &inputs(), out),
         }
     };
@@ -257,10 +260,12 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     {
         let doc = |is_method: bool| format!("{}({})\n--\n\n{}", f.name, signature(f, is_method), f.doc.trim());
         add_function(m, f.name, *function, &doc(false))?;
-        add_method(&ty, f.name, *method, &doc(true))?;
+        if f.is_method {
+            add_method(&ty, f.name, *method, &doc(true))?;
+        }
         let parameters: Vec<(&str, &str, bool)> = f.parameters.iter().map(|p| (p.name, type_of(p.kind), p.optional)).collect();
-        types.set_item(f.name, (parameters, f.pair))?;
+        types.set_item(f.name, (parameters, f.pair, f.is_method))?;
     }
-    // For the stub of the module: the types of the parameters, and whether there are two results.
+    // For the stub of the module: the types of the parameters, whether there are two results, and whether it is a method.
     m.add("_declared_functions", types)
 }

@@ -2,6 +2,7 @@
 
 use super::answer_attention::attention;
 use super::answer_gather as at_positions;
+use super::answer_pool::{grid_sample, pool, resample};
 use super::answer_random::random;
 use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
@@ -116,6 +117,9 @@ impl Backend for Cpu {
                 Request::Norm(n) => answer::norm(n, ins, outs)?,
                 Request::Conv(c) => answer::conv(request, c, ins, outs)?,
                 Request::Attention(a) => attention(a, ins, outs)?,
+                Request::Pool(p) => pool(p, ins, outs)?,
+                Request::Resample(r) => resample(r, ins, out)?,
+                Request::GridSample(g) => grid_sample(g, ins, out)?,
                 Request::Gemm => answer::gemm(ins, out)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,

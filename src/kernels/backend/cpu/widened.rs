@@ -4,7 +4,7 @@ use super::backend::CPU;
 use super::copy::copy;
 use super::memory::alloc::Buffer;
 use crate::backend::contract::{Backend, Memory, Operand, View};
-use crate::backend::requests::{IndexWrite, Request, ScatterAlong, Write};
+use crate::backend::requests::{IndexWrite, PoolPass, Request, ScatterAlong, Write};
 use crate::error::Result;
 use crate::layout::{DType, Dims, Layout, Strides};
 use smallvec::SmallVec;
@@ -20,9 +20,13 @@ pub(super) fn is_needed(request: &Request) -> bool {
         | Request::Nll(_)
         | Request::Norm(_)
         | Request::Attention(_)
+        | Request::Resample(_)
+        | Request::GridSample(_)
         | Request::Gemm => true,
         // Sums at one place are rounded once.
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
+        // Elements that only move are moved as they lie.
+        Request::Pool(p) => p.pass != PoolPass::Unfold,
         Request::Fill(_)
         | Request::Copy
         // Reads and writes elements of 16 bits, or calls `run` itself.

@@ -6,11 +6,14 @@ mod conv;
 mod attention;
 mod copy;
 mod gather;
+mod grid;
 mod nll;
 mod norm;
 mod pointwise;
+mod pool;
 mod random;
 mod reduce;
+mod resample;
 pub mod samples;
 mod scan;
 mod shapes;
@@ -21,11 +24,14 @@ pub use attention::{Attention, AttentionPass, AttentionShape};
 pub use conv::{Conv, ConvPass, ConvShape};
 pub use copy::Triangle;
 pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};
+pub use grid::{GridBorder, GridMode, GridPass, GridSample};
 pub use nll::{Classes, Nll, NllReduction};
 pub use norm::{Norm, NormPass, NormShape};
 pub use pointwise::Pointwise;
+pub use pool::{Pool, PoolDivisor, PoolPass, WindowAxis};
 pub use random::{Distribution, Random, below};
 pub use reduce::{ArgReduce, Reduce, Reducer};
+pub use resample::{Resample, WeightTable};
 pub use scan::{CumulativeExtreme, Scan, ScanKind};
 pub use shapes::Seen;
 pub use softmax::{Softmax, SoftmaxPass};
@@ -68,6 +74,9 @@ pub enum Request {
     Norm(Norm),
     Conv(Conv),
     Attention(Attention),
+    Pool(Pool),
+    Resample(Resample),
+    GridSample(GridSample),
     /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
@@ -135,6 +144,9 @@ impl Request {
             Request::Norm(n) => n.op,
             Request::Conv(c) => c.op,
             Request::Attention(a) => a.name(),
+            Request::Pool(p) => p.op,
+            Request::Resample(r) => r.op,
+            Request::GridSample(g) => g.op,
             Request::Gemm => "matmul",
             Request::IndexRead(i) => i.bounds.name(),
             Request::IndexWrite(w) => w.index.bounds.name(),
@@ -152,6 +164,7 @@ impl Request {
             Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => 2,
             Request::Norm(n) => n.outputs(),
             Request::Attention(a) => a.outputs(),
+            Request::Pool(p) => p.outputs(),
             _ => 1,
         }
     }

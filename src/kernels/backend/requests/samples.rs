@@ -2,11 +2,13 @@
 
 use super::{
     Along, ArgReduce, Attention, AttentionPass, AttentionShape, Bounds, Classes, Conv, ConvPass, ConvShape, CumulativeExtreme,
-    Distribution, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass, NormShape, Pointwise, Random, Reduce, Reducer, Request,
-    Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, Write,
+    Distribution, GridBorder, GridMode, GridPass, GridSample, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass, NormShape,
+    Pointwise, Pool, PoolDivisor, PoolPass, Random, Reduce, Reducer, Request, Resample, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass,
+    Sort, Triangle, WeightTable, WindowAxis, Write,
 };
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, RowId};
+use std::sync::Arc;
 
 /// Every kind of request but the pointwise rows, by name.
 pub fn families() -> Vec<Request> {
@@ -49,6 +51,19 @@ pub fn families() -> Vec<Request> {
         dilation: one,
         padding: [0; 3],
     };
+    let pool = |op, pass| Request::Pool(Pool { op, planes: 1, axes: [WindowAxis::ONE; 3], pass });
+    let unit = WeightTable::new(1, [[(0, 1.0)]].into_iter()).unwrap_or_else(|| unreachable!("the position is inside"));
+    let grid = GridSample {
+        op: "grid_sample",
+        batch: 1,
+        channels: 1,
+        sizes: [0, 1, 1],
+        places: 1,
+        mode: GridMode::Linear,
+        border: GridBorder::Zeros,
+        align_corners: false,
+        pass: GridPass::Read,
+    };
     let mut all = vec![
         Request::Fill(Scalar::Int(0)),
         Request::Copy,
@@ -75,6 +90,14 @@ pub fn families() -> Vec<Request> {
             mask: false,
             heads_inside: false,
         }),
+        pool("max_pool", PoolPass::Max { indices: true, given: false }),
+        pool("max_pool_backward", PoolPass::MaxAdjoint),
+        pool("avg_pool", PoolPass::Average(PoolDivisor::Inside)),
+        pool("avg_pool_backward", PoolPass::AverageAdjoint(PoolDivisor::Inside)),
+        pool("unfold", PoolPass::Unfold),
+        pool("fold", PoolPass::Fold),
+        Request::Resample(Resample { op: "upsample", outer: 1, inner: 1, table: Arc::new(unit) }),
+        Request::GridSample(grid),
         Request::Gemm,
         Request::IndexRead(IndexPlan::one(0, Bounds::Wrap)),
         Request::IndexWrite(IndexWrite { index: IndexPlan::one(0, Bounds::Exact), how: Write::Add }),

@@ -101,6 +101,9 @@ impl Request {
             (Request::Norm(n), ..) => n.accepts(ins, outs),
             (Request::Conv(c), ..) => c.accepts(ins, outs),
             (Request::Attention(a), ..) => a.accepts(ins, outs),
+            (Request::Pool(p), ..) => p.accepts(ins, outs),
+            (Request::Resample(r), ..) => r.accepts(ins, outs),
+            (Request::GridSample(g), ..) => g.accepts(ins, outs),
             (Request::Gemm, [Some((a, da)), Some((b, db))], [Some((o, d))]) => {
                 let ([m, k], [k2, n], [om, on]) = (last_two(a), last_two(b), last_two(o));
                 let ranks = a.len() >= 2 && a.len() == b.len() && a.len() == o.len();

@@ -4,8 +4,8 @@ use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, matmul, mode, nll, nonzero, norm, pointwise, scan,
-    softmax, sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, matmul, mode, nll, nonzero, norm, pointwise, pool,
+    resample, scan, softmax, sort, triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
 use crate::backend::requests::{
@@ -298,6 +298,16 @@ pub(super) fn norm(n: &Norm, ins: &[Operand<'_>], outs: &[Option<contract::View<
 pub(super) fn conv(c: &Conv, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
     conv::conv(c, &from, out)
+}
+
+pub(super) fn pool(p: &requests::Pool, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
+    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
+    let to = (0..p.outputs()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
+    pool::pool(p, &from, &to)
+}
+
+pub(super) fn resample(r: &requests::Resample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    resample::resample(r, operand(ins, 0)?, out)
 }
 
 pub(super) fn gemm(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {

@@ -8,7 +8,7 @@ use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, not_implemented};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::lock_order::Table;
-use crate::backend::requests::{IndexWrite, Reducer, Request, ScatterAlong, Write};
+use crate::backend::requests::{IndexWrite, PoolPass, Reducer, Request, ScatterAlong, Write};
 use crate::error::Result;
 use crate::layout::{BF16, DType, F16};
 use crate::pointwise::Func;
@@ -59,7 +59,8 @@ fn computes(request: &Request) -> bool {
     match request {
         Request::Reduce(r) => !matches!(r.reducer, Reducer::Extreme { .. }),
         Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) => true,
-        Request::Attention(_) | Request::Conv(_) | Request::Gemm => true,
+        Request::Attention(_) | Request::Conv(_) | Request::Resample(_) | Request::Gemm => true,
+        Request::Pool(p) => !matches!(p.pass, PoolPass::Max { .. } | PoolPass::Unfold),
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
         _ => false,
     }
@@ -204,6 +205,7 @@ impl Backend for Wgpu {
         }
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
+            (_, Request::GridSample(_)) => Support::Converted("composed of reads at positions and products"),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
             (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
             (yes, _) => yes,
@@ -256,13 +258,15 @@ impl Backend for Wgpu {
             Request::Norm(n) => answer::norm(n, ins, outs),
             Request::Attention(a) => super::attention::attention(a, ins, outs),
             Request::Conv(c) => answer::conv(c, ins, out),
+            Request::Pool(p) => answer::pool(p, ins, outs),
+            Request::Resample(r) => answer::resample(r, ins, out),
             Request::Gemm => answer::gemm(ins, out),
             Request::IndexRead(i) => at_positions::read(i, ins, out),
             Request::IndexWrite(w) => at_positions::write(w, ins, out),
             Request::Gather(a) => at_positions::gather(a, ins, out),
             Request::Scatter(s) => at_positions::scatter(s, ins, out),
             Request::Random(r) => random(context, r, ins, out),
-            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
+            Request::ArgReduce(_) | Request::Nonzero | Request::GridSample(_) | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
         }
     }
 

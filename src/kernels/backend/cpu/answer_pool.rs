@@ -1,0 +1,70 @@
+//! Runs the requests of windows, of weighted sums along an axis, and of reads at the places of a grid on the CPU.
+
+use super::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
+use super::{grid, pool, resample};
+use crate::backend::contract::{Operand, View};
+use crate::backend::requests::{GridSample, Pool, PoolPass, Resample};
+use crate::error::Result;
+use crate::layout::DType;
+use smallvec::SmallVec;
+
+// SAFETY, of every function here: as in `answer.rs`.
+
+pub(super) unsafe fn resample(r: &Resample, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let x = view(r.op, ins, 0)?;
+    // SAFETY: see above; `Resample` describes operand and output.
+    unsafe {
+        let from = DenseOperand::of(&x)?;
+        float!(out.dtype, T => resample::resample::<T>(r, from.ptr().cast(), out.ptr().cast()));
+    }
+    Ok(())
+}
+
+pub(super) unsafe fn grid_sample(g: &GridSample, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let views = (0..ins.len()).map(|k| view(g.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
+    // SAFETY: see above.
+    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
+    float!(out.dtype, T => {
+        let from: SmallVec<[*const T; 3]> = dense.iter().map(|d| d.ptr().cast()).collect();
+        // SAFETY: see above; `GridSample` describes operands and output.
+        unsafe { grid::grid_sample::<T>(g, &from, out.ptr().cast()) }
+    });
+    Ok(())
+}
+
+pub(super) unsafe fn pool(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let views = (0..ins.len()).map(|k| view(p.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 2]>>>()?;
+    // SAFETY: see above.
+    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 2]>>>()?;
+    let out = output(p.op, outs, 0)?;
+    let from = |k: usize| dense[k].ptr();
+    // SAFETY: see above; `Pool` describes operands and outputs.
+    unsafe {
+        match p.pass {
+            PoolPass::Max { indices, given } => {
+                let at = if indices { output(p.op, outs, 1)?.ptr().cast() } else { std::ptr::null_mut() };
+                let starts = if given { from(1).cast() } else { std::ptr::null() };
+                typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?);
+            }
+            PoolPass::MaxAdjoint => float!(out.dtype, T => pool::max_adjoint::<T>(p, from(0).cast(), from(1).cast(), out.ptr().cast())?),
+            PoolPass::Average(divisor) => match out.dtype {
+                DType::F32 => pool::average::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
+                DType::F64 => pool::average::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                DType::I64 => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                d => return Err(not_floating(d)),
+            },
+            PoolPass::AverageAdjoint(divisor) => {
+                float!(out.dtype, T => pool::average_adjoint::<T>(p, divisor, from(0).cast(), out.ptr().cast()));
+            }
+            PoolPass::Unfold => match out.dtype.size() {
+                1 => pool::unfold::<u8>(p, from(0), out.ptr(), 0),
+                2 => pool::unfold::<u16>(p, from(0).cast(), out.ptr().cast(), 0),
+                4 => pool::unfold::<u32>(p, from(0).cast(), out.ptr().cast(), 0),
+                8 => pool::unfold::<u64>(p, from(0).cast(), out.ptr().cast(), 0),
+                _ => return Err(malformed(p.op)),
+            },
+            PoolPass::Fold => float!(out.dtype, T => pool::fold::<T>(p, from(0).cast(), out.ptr().cast())),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! The inner loops of pooling over rows, compiled for each instruction set.
+
+use crate::backend::cpu::reduce::reducers::Numeric;
+
+/// Functions that run in the instance of this machine's instruction set.
+macro_rules! vectorised {
+    ($($(#[$doc:meta])* fn $name:ident[$T:ident: $bound:ident $(, const $C:ident: usize)*]($($a:ident: $t:ty),+ $(,)?) $body:block)+) => { $(
+        $(#[$doc])*
+        #[inline]
+        pub(super) fn $name<$T: $bound $(, const $C: usize)*>($($a: $t),+) {
+            #[inline(always)]
+            fn body<$T: $bound $(, const $C: usize)*>($($a: $t),+) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx512<$T: $bound $(, const $C: usize)*>($($a: $t),+) { body::<$T $(, $C)*>($($a),+) }
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx2<$T: $bound $(, const $C: usize)*>($($a: $t),+) { body::<$T $(, $C)*>($($a),+) }
+                use $crate::backend::cpu::num::{InstructionSet, instruction_set};
+                match if $T::VECTORS { instruction_set() } else { InstructionSet::Base } {
+                    // SAFETY: the features were found on this machine.
+                    InstructionSet::Avx512 => unsafe { avx512::<$T $(, $C)*>($($a),+) },
+                    // SAFETY: as above.
+                    InstructionSet::Avx2 => unsafe { avx2::<$T $(, $C)*>($($a),+) },
+                    InstructionSet::Base => body::<$T $(, $C)*>($($a),+),
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            body::<$T $(, $C)*>($($a),+)
+        }
+    )+ };
+}
+
+/// Elements that are pooled.
+pub trait Pooled: Numeric {
+    /// Whether loops are compiled for each instruction set.
+    const VECTORS: bool;
+    /// Divided by `n`, which is not zero; integers are truncated.
+    fn over(self, n: Self) -> Self;
+    fn of_count(n: i64) -> Self;
+}
+
+macro_rules! floats {
+    ($($t:ty),+) => { $(
+        impl Pooled for $t {
+            const VECTORS: bool = true;
+            #[inline(always)]
+            fn over(self, n: Self) -> Self {
+                self / n
+            }
+            #[inline(always)]
+            fn of_count(n: i64) -> Self {
+                n as $t
+            }
+        }
+    )+ };
+}
+floats!(f32, f64);
+
+macro_rules! integers {
+    ($($t:ty),+) => { $(
+        impl Pooled for $t {
+            const VECTORS: bool = false;
+            #[inline(always)]
+            fn over(self, n: Self) -> Self {
+                self.wrapping_div(n)
+            }
+            #[inline(always)]
+            #[allow(trivial_numeric_casts, reason = "one macro for all integers")]
+            fn of_count(n: i64) -> Self {
+                n as $t
+            }
+        }
+    )+ };
+}
+integers!(u8, i8, i16, i32, i64);
+
+/// Positions behind those of all elements: those of padding.
+pub(super) const NOWHERE: i32 = i32::MAX;
+
+/// Whether the element `c` at `ci` comes before `b` at `bi`: it is larger, or the first of equal ones; the last of several nan.
+#[inline(always)]
+fn is_better<T: Pooled>(c: T, ci: i32, b: T, bi: i32) -> bool {
+    (c > b) | ((c == b) & (ci < bi)) | (c.is_nan() & (!b.is_nan() | (ci > bi)))
+}
+
+vectorised! {
+    /// Takes a later row into account: where it is larger, or nan. Its positions begin with `base`.
+    fn larger_row[T: Pooled](x: &[T], base: i32, v: &mut [T], at: &mut [i32]) {
+        for (j, ((c, v), at)) in x.iter().zip(v).zip(at).enumerate() {
+            let takes = (*c > *v) | c.is_nan();
+            *v = if takes { *c } else { *v };
+            *at = if takes { base + j as i32 } else { *at };
+        }
+    }
+
+    /// As `larger_row`, without positions.
+    fn larger_values[T: Pooled](x: &[T], v: &mut [T]) {
+        for (c, v) in x.iter().zip(v) {
+            *v = if (*c > *v) | c.is_nan() { *c } else { *v };
+        }
+    }
+
+    /// The largest of each window of a row: of K elements, S apart from the next window's.
+    fn along_row[T: Pooled, const K: usize, const S: usize](v: &[T], at: &[i32], to: &mut [T], to_at: &mut [i32]) {
+        let n = to.len().min(to_at.len());
+        let (v, at) = (&v[..(n - 1) * S + K], &at[..(n - 1) * S + K]);
+        for o in 0..n {
+            let (mut best, mut place) = (v[o * S], at[o * S]);
+            for k in 1..K {
+                let (c, ci) = (v[o * S + k], at[o * S + k]);
+                let takes = is_better(c, ci, best, place);
+                best = if takes { c } else { best };
+                place = if takes { ci } else { place };
+            }
+            to[o] = best;
+            to_at[o] = place;
+        }
+    }
+
+    /// As `along_row`, without positions.
+    fn values_along_row[T: Pooled, const K: usize, const S: usize](v: &[T], to: &mut [T]) {
+        let n = to.len();
+        let v = &v[..(n - 1) * S + K];
+        for o in 0..n {
+            let mut best = v[o * S];
+            for k in 1..K {
+                let c = v[o * S + k];
+                best = if (c > best) | c.is_nan() { c } else { best };
+            }
+            to[o] = best;
+        }
+    }
+
+    /// Adds a row.
+    fn add_row[T: Pooled](x: &[T], to: &mut [T]) {
+        for (x, to) in x.iter().zip(to) {
+            *to = to.plus(*x);
+        }
+    }
+
+    /// The sums of windows of a row, of K elements, S apart from the next window's, over the counts of elements.
+    fn mean_along_row[T: Pooled, const K: usize, const S: usize](v: &[T], counts: &[T], to: &mut [T]) {
+        let n = to.len().min(counts.len());
+        let v = &v[..(n - 1) * S + K];
+        for o in 0..n {
+            let mut sum = v[o * S];
+            for k in 1..K {
+                sum = sum.plus(v[o * S + k]);
+            }
+            to[o] = sum.over(counts[o]);
+        }
+    }
+
+    /// The adjoint of `mean_along_row`: what each window gives to its elements, added.
+    fn spread_along_row[T: Pooled, const K: usize, const S: usize](g: &[T], counts: &[T], to: &mut [T]) {
+        let n = g.len().min(counts.len());
+        let to = &mut to[..(n - 1) * S + K];
+        for o in 0..n {
+            let share = g[o].over(counts[o]);
+            for k in 0..K {
+                to[o * S + k] = to[o * S + k].plus(share);
+            }
+        }
+    }
+}
+
+/// As `along_row`, of any size, stride and dilation.
+pub(super) fn along_any_row<T: Pooled>(
+    (kernel, stride, dilation): (usize, usize, usize),
+    v: &[T],
+    at: &[i32],
+    to: &mut [T],
+    to_at: &mut [i32],
+) {
+    for (o, (to, to_at)) in to.iter_mut().zip(to_at).enumerate() {
+        (*to, *to_at) = best_of((0..kernel).map(|k| o * stride + k * dilation), v, at);
+    }
+}
+
+/// The largest of the elements at some positions of a row, of which there is one.
+#[inline(always)]
+pub(super) fn best_of<T: Pooled>(mut of: impl Iterator<Item = usize>, v: &[T], at: &[i32]) -> (T, i32) {
+    let Some(first) = of.next() else { return (T::LOWEST, NOWHERE) };
+    of.fold((v[first], at[first]), |(best, place), k| if is_better(v[k], at[k], best, place) { (v[k], at[k]) } else { (best, place) })
+}
+
+/// As `best_of`, without positions.
+#[inline(always)]
+pub(super) fn largest_of<T: Pooled>(of: impl Iterator<Item = usize>, v: &[T]) -> T {
+    of.fold(T::LOWEST, |best, k| if v[k] > best || v[k].is_nan() { v[k] } else { best })
+}

@@ -1,0 +1,246 @@
+//! The largest elements of windows, their positions, and what the positions give back.
+
+use super::loops::{NOWHERE, Pooled, along_any_row, along_row, best_of, larger_row, larger_values, largest_of, values_along_row};
+use super::{Padded, RowTile, Spans, each_plane, each_tile};
+use crate::backend::cpu::memory::room::with_room;
+use crate::backend::cpu::threads::SharedPointer;
+use crate::backend::interrupt::Ticks;
+use crate::backend::requests::Pool;
+use crate::error::{Error, Result};
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Where windows begin, and how many elements they have.
+enum Windows {
+    Spans([Spans; 3]),
+    /// For each plane the first elements along each axis, and the sizes.
+    Given(Vec<usize>),
+}
+
+impl Windows {
+    /// # Safety
+    /// `starts` is null, or has as many numbers as `p` says.
+    unsafe fn new(p: &Pool, starts: *const i64) -> Windows {
+        if starts.is_null() {
+            return Windows::Spans([Spans::of(&p.axes[0]), Spans::of(&p.axes[1]), Spans::of(&p.axes[2])]);
+        }
+        let mut all = with_room(p.planes * p.starts());
+        for _ in 0..p.planes {
+            for a in &p.axes {
+                for _ in 0..a.output {
+                    // Each is read once, and stays inside whatever it is.
+                    // SAFETY: the caller's.
+                    let start = unsafe { *starts.add(all.len()) };
+                    all.push(start.clamp(0, (a.input - a.kernel) as i64) as usize);
+                }
+            }
+        }
+        Windows::Given(all)
+    }
+
+    /// The positions of window `o` along `axis` that lie inside: the first, how many, and their distance.
+    #[inline(always)]
+    fn span(&self, p: &Pool, plane: usize, axis: usize, o: usize) -> (usize, usize, usize) {
+        match self {
+            Windows::Spans(spans) => (spans[axis].first[o], spans[axis].count[o], spans[axis].step),
+            Windows::Given(all) => {
+                let before: usize = p.axes[..axis].iter().map(|a| a.output).sum();
+                (all[plane * p.starts() + before + o], p.axes[axis].kernel, 1)
+            }
+        }
+    }
+}
+
+/// The combined rows of a tile, and what comes of them.
+struct Scratch<T> {
+    v: Vec<T>,
+    at: Vec<i32>,
+    to_at: Vec<i32>,
+}
+
+/// The largest element of each window, and its position in the plane unless `indices` is null. `starts`, unless null, says where windows
+/// begin.
+///
+/// # Errors
+/// A window reaches over more elements than positions can count.
+///
+/// # Safety
+/// All have as many elements as `p` says; what is written overlaps nothing else.
+pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: *mut T, indices: *mut i64) -> Result<()> {
+    // SAFETY: the caller's.
+    let windows = unsafe { Windows::new(p, starts) };
+    let [_, h, w] = p.axes.map(|a| a.input);
+    let reach = |axis: usize| match &windows {
+        Windows::Spans(s) => s[axis].count.iter().max().map_or(0, |n| n.saturating_mul(s[axis].step)),
+        Windows::Given(_) => p.axes[axis].kernel,
+    };
+    if !indices.is_null() && (reach(0).saturating_mul(h).saturating_add(reach(1))).saturating_mul(w) >= NOWHERE as usize {
+        return Err(Error::not_implemented(format!("{}: windows over more than {NOWHERE} elements are not supported", p.op)));
+    }
+    let padded = if starts.is_null() { Padded::of(&p.axes[2]) } else { None };
+    let (x, values, indices) = (SharedPointer::new(x), SharedPointer::new(values), SharedPointer::new(indices));
+    let make = || Scratch { v: Vec::new(), at: Vec::new(), to_at: Vec::new() };
+    each_tile(p, make, |s: &mut Scratch<T>, t: RowTile| {
+        let n = t.to - t.from;
+        // SAFETY: the caller's; each tile has windows of its own.
+        let to = unsafe { from_raw_parts_mut(values.at(t.at(p)), n) };
+        let (d_span, h_span) = (windows.span(p, t.plane, 0, t.depth), windows.span(p, t.plane, 1, t.height));
+        if d_span.1 == 0 || h_span.1 == 0 {
+            to.fill(T::LOWEST);
+            if !indices.get().is_null() {
+                // SAFETY: as above.
+                unsafe { from_raw_parts_mut(indices.at(t.at(p)), n) }.fill(0);
+            }
+            return;
+        }
+        // The elements of the row that the tile's windows reach, and how many of the padding stand before them.
+        let (low, high, before, len) = match &padded {
+            Some(padded) => {
+                let (low, high, before) = padded.inside(t.from, t.to);
+                (low, high, before, padded.len(t.from, t.to))
+            }
+            None => (0, w, 0, w),
+        };
+        let first = (d_span.0 * h + h_span.0) * w;
+        let with_places = !indices.get().is_null();
+        s.v.clear();
+        s.v.resize(len, T::LOWEST);
+        if with_places {
+            s.at.clear();
+            s.at.resize(len, NOWHERE);
+        }
+        let inner = before..before + (high - low);
+        for kd in 0..d_span.1 {
+            for kh in 0..h_span.1 {
+                let row = ((d_span.0 + kd * d_span.2) * h + h_span.0 + kh * h_span.2) * w + low;
+                // SAFETY: the row lies inside the plane.
+                let from = unsafe { from_raw_parts(x.get().add(t.plane * p.plane() + row), high - low) };
+                let base = (row - first) as i32;
+                let v = &mut s.v[inner.clone()];
+                match (kd + kh == 0, with_places) {
+                    (true, true) => {
+                        v.copy_from_slice(from);
+                        s.at[inner.clone()].iter_mut().zip(base..).for_each(|(at, i)| *at = i);
+                    }
+                    (true, false) => v.copy_from_slice(from),
+                    (false, true) => larger_row(from, base, v, &mut s.at[inner.clone()]),
+                    (false, false) => larger_values(from, v),
+                }
+            }
+        }
+        let a = &p.axes[2];
+        let shape = if padded.is_some() && a.dilation == 1 { (a.kernel, a.stride) } else { (0, 0) };
+        let ticks = Ticks::default();
+        if !with_places {
+            match (shape, &padded) {
+                ((2, 2), _) => values_along_row::<T, 2, 2>(&s.v, to),
+                ((3, 2), _) => values_along_row::<T, 3, 2>(&s.v, to),
+                ((2, 1), _) => values_along_row::<T, 2, 1>(&s.v, to),
+                ((3, 1), _) => values_along_row::<T, 3, 1>(&s.v, to),
+                (_, Some(_)) => {
+                    for (o, to) in to.iter_mut().enumerate() {
+                        ticks.tick();
+                        *to = largest_of((0..a.kernel).map(|k| o * a.stride + k * a.dilation), &s.v);
+                    }
+                }
+                (_, None) => {
+                    for (o, to) in to.iter_mut().enumerate() {
+                        ticks.tick();
+                        let (start, count, step) = windows.span(p, t.plane, 2, t.from + o);
+                        *to = largest_of((0..count).map(|k| start + k * step), &s.v);
+                    }
+                }
+            }
+            return;
+        }
+        s.to_at.clear();
+        s.to_at.resize(n, NOWHERE);
+        match (shape, &padded) {
+            ((2, 2), _) => along_row::<T, 2, 2>(&s.v, &s.at, to, &mut s.to_at),
+            ((3, 2), _) => along_row::<T, 3, 2>(&s.v, &s.at, to, &mut s.to_at),
+            ((2, 1), _) => along_row::<T, 2, 1>(&s.v, &s.at, to, &mut s.to_at),
+            ((3, 1), _) => along_row::<T, 3, 1>(&s.v, &s.at, to, &mut s.to_at),
+            (_, Some(_)) => along_any_row((a.kernel, a.stride, a.dilation), &s.v, &s.at, to, &mut s.to_at),
+            (_, None) => {
+                for (o, (to, to_at)) in to.iter_mut().zip(&mut s.to_at).enumerate() {
+                    ticks.tick();
+                    let (start, count, step) = windows.span(p, t.plane, 2, t.from + o);
+                    (*to, *to_at) = best_of((0..count).map(|k| start + k * step), &s.v, &s.at);
+                }
+            }
+        }
+        // SAFETY: as for the values.
+        let places = unsafe { from_raw_parts_mut(indices.at(t.at(p)), n) };
+        for (place, at) in places.iter_mut().zip(&s.to_at) {
+            // A window without an element inside has no position; any will do.
+            *place = if *at == NOWHERE { 0 } else { first as i64 + i64::from(*at) };
+        }
+    });
+    Ok(())
+}
+
+/// The adjoint of choosing: zeros, to which each value is added at its position.
+///
+/// # Errors
+/// A position is outside its plane.
+///
+/// # Safety
+/// As for `max`.
+pub unsafe fn max_adjoint<T: Pooled>(p: &Pool, g: *const T, indices: *const i64, to: *mut T) -> Result<()> {
+    let (plane, windows) = (p.plane(), p.windows());
+    let bad = AtomicI64::new(-1);
+    let (g, indices, to) = (SharedPointer::new(g), SharedPointer::new(indices), SharedPointer::new(to));
+    each_plane(
+        p,
+        || (),
+        |(), at| {
+            // SAFETY: the caller's; each plane is written by one task.
+            let (g, indices, to) = unsafe {
+                (
+                    from_raw_parts(g.get().add(at * windows), windows),
+                    from_raw_parts(indices.get().add(at * windows), windows),
+                    from_raw_parts_mut(to.at(at * plane), plane),
+                )
+            };
+            to.fill(T::ZERO);
+            let ticks = Ticks::default();
+            for (g, i) in g.iter().zip(indices) {
+                ticks.tick();
+                let i = *i;
+                match to.get_mut(i as usize) {
+                    Some(to) => *to = to.plus(*g),
+                    None => bad.store(i, Ordering::Relaxed),
+                }
+            }
+        },
+    );
+    match bad.into_inner() {
+        -1 => Ok(()),
+        i => Err(Error::runtime(format!("Found an invalid max index: {i} (a plane has {plane} elements)"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::requests::{PoolPass, WindowAxis};
+
+    #[test]
+    fn given_windows_stay_inside() {
+        let axis = WindowAxis { input: 5, output: 2, kernel: 2, ..WindowAxis::ONE };
+        let p = Pool {
+            op: "max",
+            planes: 1,
+            axes: [WindowAxis::ONE, WindowAxis::ONE, axis],
+            pass: PoolPass::Max { indices: true, given: true },
+        };
+        let (x, starts) = ([1.0, 5.0, 2.0, 3.0, 4.0], [0, 0, -3, i64::MAX]);
+        let (mut y, mut at) = ([0.0; 2], [0i64; 2]);
+        // SAFETY: five elements, and two windows.
+        unsafe { max::<f64>(&p, x.as_ptr(), starts.as_ptr(), y.as_mut_ptr(), at.as_mut_ptr()).unwrap() };
+        assert_eq!((&y[..], &at[..]), (&[5.0, 4.0][..], &[1, 4][..]));
+        // SAFETY: as above.
+        let back = unsafe { max_adjoint::<f64>(&p, y.as_ptr(), [7, 0].as_ptr(), [0.0; 5].as_mut_ptr()) };
+        assert!(back.is_err());
+    }
+}

@@ -1,0 +1,422 @@
+//! Images of another size (`interpolate`): each mode is a weighted sum along one axis after the other, so it is linear, and the transposed
+//! tables of weights give the gradient. Not here: reading at arbitrary places (`grid_sample`).
+
+use super::declared::declare;
+use super::pool::no_kernel;
+use crate::array::Array;
+use crate::array::requests::{self, Request, WeightTable};
+use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1};
+use crate::error::{Error, Result};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
+use crate::ops::reduce::one;
+use crate::ops::room;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// How a result is made from elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Nearest,
+    NearestExact,
+    Linear,
+    Cubic,
+    Lanczos,
+}
+
+/// One axis: its sizes and the factor that the caller gave.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    input: usize,
+    output: usize,
+    scale: Option<f64>,
+    /// Whether it is left as it is where both sizes are the same, whatever the factor says.
+    keeps: bool,
+}
+
+/// Arithmetic that is rounded after each step, as in PyTorch's kernels: to float32, or for float64 not at all.
+#[derive(Debug, Clone, Copy)]
+struct Rounded {
+    single: bool,
+}
+
+impl Rounded {
+    #[inline]
+    fn of(self, v: f64) -> f64 {
+        if self.single { f64::from(v as f32) } else { v }
+    }
+
+    fn sum(self, a: f64, b: f64) -> f64 {
+        self.of(a + b)
+    }
+
+    fn product(self, a: f64, b: f64) -> f64 {
+        self.of(a * b)
+    }
+
+    /// How far apart the results are, in elements of the input.
+    fn step(self, a: &Axis, align_corners: bool) -> f64 {
+        if align_corners {
+            return if a.output > 1 { self.of((a.input as f64 - 1.0) / (a.output as f64 - 1.0)) } else { 0.0 };
+        }
+        match a.scale {
+            Some(s) if s > 0.0 => self.of(1.0 / s),
+            _ => self.of(self.of(a.input as f64) / self.of(a.output as f64)),
+        }
+    }
+
+    /// Where result `o` lies in the input.
+    fn place(self, step: f64, o: usize, align_corners: bool, cubic: bool) -> f64 {
+        if align_corners {
+            return self.product(step, o as f64);
+        }
+        let at = self.sum(self.product(step, self.sum(o as f64, 0.5)), -0.5);
+        if !cubic && at < 0.0 { 0.0 } else { at }
+    }
+
+    /// The weights of the four elements around a place, by cubic convolution with the parameter -0.75 (Keys 1981).
+    fn cubic(self, t: f64) -> [f64; 4] {
+        const A: f64 = -0.75;
+        let near = |x: f64| {
+            let y = self.sum(self.product(self.sum(A, 2.0), x), -self.sum(A, 3.0));
+            self.sum(self.product(self.product(y, x), x), 1.0)
+        };
+        let far = |x: f64| {
+            let y = self.sum(self.product(A, x), -5.0 * A);
+            let y = self.sum(self.product(y, x), 8.0 * A);
+            self.sum(self.product(y, x), -4.0 * A)
+        };
+        let u = self.sum(1.0, -t);
+        [far(self.sum(t, 1.0)), near(t), near(u), far(self.sum(u, 1.0))]
+    }
+}
+
+type Entries = SmallVec<[(usize, f64); 4]>;
+
+impl Axis {
+    /// The weights of result `o`, without a filter.
+    fn entries(&self, mode: Mode, r: Rounded, step: f64, align_corners: bool, o: usize) -> Entries {
+        let last = self.input - 1;
+        match mode {
+            Mode::Nearest if self.keeps && self.input == self.output => smallvec![(o, 1.0)],
+            Mode::Nearest => smallvec![((r.product(step, o as f64).floor() as usize).min(last), 1.0)],
+            Mode::NearestExact => {
+                let at = r.place(step, o, false, false);
+                smallvec![((r.sum(at, 0.5).floor() as usize).min(last), 1.0)]
+            }
+            Mode::Linear => {
+                if self.input == self.output {
+                    return smallvec![(o, 1.0), (o, 0.0)];
+                }
+                let at = r.place(step, o, align_corners, false);
+                let first = (at.floor() as usize).min(last);
+                let t = r.sum(at, -(first as f64)).clamp(0.0, 1.0);
+                smallvec![(first, r.sum(1.0, -t)), ((first + 1).min(last), t)]
+            }
+            Mode::Cubic | Mode::Lanczos => {
+                let at = r.place(step, o, align_corners, true);
+                let first = at.floor().min(last as f64);
+                let weights = r.cubic(r.sum(at, -first).clamp(0.0, 1.0));
+                (0..4).map(|k| ((first + k as f64 - 1.0).clamp(0.0, last as f64) as usize, weights[k])).collect()
+            }
+        }
+    }
+
+    /// The weights of result `o` by a filter that is as wide as the results are apart (antialiasing).
+    fn filtered(&self, mode: Mode, r: Rounded, step: f64, o: usize) -> Entries {
+        if self.input == self.output {
+            return smallvec![(o, 1.0)];
+        }
+        let reach = match mode {
+            Mode::Lanczos => 3.0,
+            Mode::Cubic => 2.0,
+            Mode::Nearest | Mode::NearestExact | Mode::Linear => 1.0,
+        };
+        let (support, inverse) = if step >= 1.0 { (r.product(reach, step), r.of(1.0 / step)) } else { (reach, 1.0) };
+        let center = r.product(step, r.sum(o as f64, 0.5));
+        let low = r.sum(r.sum(center, -support), 0.5).max(0.0) as usize;
+        let high = (r.sum(r.sum(center, support), 0.5).max(0.0) as usize).min(self.input);
+        let mut entries = Entries::new();
+        let mut total = 0.0;
+        for i in low.min(high)..high {
+            let x = r.product(r.sum(r.sum(i as f64, -center), 0.5), inverse).abs();
+            let w = r.of(filter(mode, x));
+            total = r.sum(total, w);
+            entries.push((i, w));
+        }
+        if total != 0.0 {
+            entries.iter_mut().for_each(|(_, w)| *w = r.of(*w / total));
+        }
+        entries
+    }
+
+    fn table(&self, mode: Mode, antialias: bool, r: Rounded, align_corners: bool) -> Result<WeightTable> {
+        let step = r.step(self, align_corners);
+        let each = if antialias { 6.0 * step.max(1.0) + 3.0 } else { 4.0 };
+        room::check("interpolate", self.output, (each.min(self.input as f64 + 4.0) * 12.0) as usize + 4)?;
+        let row = |o: usize| {
+            if antialias { self.filtered(mode, r, step, o) } else { self.entries(mode, r, step, align_corners, o) }
+        };
+        WeightTable::new(self.input, (0..self.output).map(row)).ok_or_else(|| {
+            Error::runtime(format!("interpolate: a change from {} to {} elements has too many weights", self.input, self.output))
+        })
+    }
+}
+
+/// A filter at a distance: a triangle, cubic convolution with the parameter -0.5, or Lanczos' of three lobes.
+fn filter(mode: Mode, x: f64) -> f64 {
+    match mode {
+        Mode::Lanczos => {
+            let sinc = |x: f64| if x == 0.0 { 1.0 } else { (std::f64::consts::PI * x).sin() / (std::f64::consts::PI * x) };
+            if x < 3.0 { sinc(x) * sinc(x / 3.0) } else { 0.0 }
+        }
+        Mode::Cubic => {
+            if x < 1.0 {
+                ((1.5 * x) - 2.5) * x * x + 1.0
+            } else if x < 2.0 {
+                (((x - 5.0) * x + 8.0) * x - 4.0) * -0.5
+            } else {
+                0.0
+            }
+        }
+        Mode::Nearest | Mode::NearestExact | Mode::Linear => (1.0 - x).max(0.0),
+    }
+}
+
+/// The last dimensions change their sizes, each by its table.
+#[derive(Debug, Clone)]
+struct Upsample {
+    node: &'static str,
+    back: &'static str,
+    tables: SmallVec<[Arc<WeightTable>; 3]>,
+    transposed: bool,
+    /// Attributes of the node: None for modes that have no corners to align.
+    align_corners: Option<bool>,
+    scales: SmallVec<[Option<f64>; 3]>,
+}
+
+impl Upsample {
+    fn sizes(&self, of: impl Fn(&WeightTable) -> usize) -> Dims {
+        self.tables.iter().map(|t| of(t)).collect()
+    }
+
+    /// The order of axes: those that shrink most go first, of equal ones the last.
+    fn order(&self) -> SmallVec<[usize; 3]> {
+        let mut order: SmallVec<[usize; 3]> = (0..self.tables.len()).rev().collect();
+        let shrinks = |a: &usize| {
+            let t = &self.tables[*a];
+            t.output() as f64 / t.input().max(1) as f64
+        };
+        order.sort_by(|a, b| shrinks(a).min(1.0).total_cmp(&shrinks(b).min(1.0)));
+        order
+    }
+
+    /// One axis after the other, in float32 at least.
+    fn run(&self, x: &Array) -> Result<Array> {
+        let (dtype, spatial) = (x.dtype(), self.tables.len());
+        let mut y = x.contiguous()?;
+        if dtype.is_half() && spatial > 1 {
+            y = y.cast(DType::F32)?;
+        }
+        for axis in self.order() {
+            let at = y.rank() - spatial + axis;
+            let mut shape = Dims::from_slice(y.shape());
+            let (outer, inner) = (shape[..at].iter().product(), shape[at + 1..].iter().product());
+            shape[at] = self.tables[axis].output();
+            let request = requests::Resample { op: "interpolate", outer, inner, table: self.tables[axis].clone() };
+            y = Array::request1(Request::Resample(request), &[&y], &shape, y.dtype())?;
+        }
+        y.cast(dtype)
+    }
+}
+
+impl Vjp for Upsample {
+    fn node_name(&self) -> Name {
+        if self.transposed { self.back } else { self.node }.into()
+    }
+    fn saved_attributes(&self) -> SavedAttributes {
+        if self.transposed {
+            return SavedAttributes::new();
+        }
+        let mut all: SavedAttributes = smallvec![("output_size", SavedAttribute::sizes(&self.sizes(WeightTable::output)))];
+        all.extend(self.align_corners.map(|b| ("align_corners", SavedAttribute::Bool(b))));
+        let names: &[&'static str] =
+            if self.scales.len() == 1 { &["scales"] } else { &["scales_d", "scales_h", "scales_w"][3 - self.scales.len()..] };
+        let shown = |s: &Option<f64>| s.map_or(SavedAttribute::Nothing, |s| SavedAttribute::Number(Scalar::Float(s)));
+        all.extend(names.iter().zip(&self.scales).map(|(n, s)| (*n, shown(s))));
+        all
+    }
+    fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
+        let tables = self.tables.iter().map(|t| Arc::new(t.transposed())).collect();
+        Ok(one(apply1(&Upsample { tables, transposed: !self.transposed, ..self.clone() }, &[g])?))
+    }
+}
+
+impl Op for Upsample {
+    fn name(&self) -> &'static str {
+        "interpolate"
+    }
+    fn forward(&self, ins: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![self.run(ins[0])?])
+    }
+    fn work(&self, inputs: &[&Array]) -> usize {
+        let lead: usize = inputs[0].shape()[..inputs[0].rank() - self.tables.len()].iter().product();
+        inputs[0].numel().max(lead.saturating_mul(self.tables.iter().map(|t| t.output()).product()))
+    }
+    fn tangent(&self) -> Tangent {
+        Tangent::Linear
+    }
+    fn shifted(&self, _batch: usize) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+/// uint8: axis by axis from the last on, by weights of 15 bits and with results that are rounded in between, as PyTorch does.
+fn resampled_bytes(x: &Tensor, tables: &[WeightTable]) -> Result<Tensor> {
+    let (mut y, shape) = (x.array().contiguous()?.to_vec::<u8>()?, x.shape());
+    let mut shape = Dims::from_slice(&shape);
+    for (k, table) in tables.iter().enumerate().rev() {
+        let at = shape.len() - tables.len() + k;
+        let (outer, inner): (usize, usize) = (shape[..at].iter().product(), shape[at + 1..].iter().product());
+        let (n, m) = (table.input(), table.output());
+        let most = table.entries().2.iter().fold(0.0f64, |a, w| a.max(*w));
+        let bits = (0..22).find(|p| (0.5 + most * f64::from(1u32 << (p + 1))) as i64 >= 1 << 15).unwrap_or(22);
+        let one = f64::from(1u32 << bits);
+        let mut to = vec![0u8; outer * m * inner];
+        for o in 0..m {
+            let (from, weights) = table.row(o);
+            let weights: SmallVec<[i64; 8]> = weights.iter().map(|w| (w * one + if *w < 0.0 { -0.5 } else { 0.5 }) as i64).collect();
+            for a in 0..outer {
+                for i in 0..inner {
+                    let half = if bits == 0 { 0 } else { 1i64 << (bits - 1) };
+                    let sum: i64 = from.iter().zip(&weights).map(|(p, w)| i64::from(y[(a * n + *p as usize) * inner + i]) * w).sum();
+                    to[(a * m + o) * inner + i] = ((sum + half) >> bits).clamp(0, 255) as u8;
+                }
+            }
+        }
+        shape[at] = m;
+        y = to;
+    }
+    Ok(Tensor::new(Array::from_slice(&y, &shape)?.to_device_of(&x.array())?))
+}
+
+/// Nodes of a mode and of its gradient, by the number of dimensions.
+fn nodes(mode: Mode, n: usize, antialias: bool) -> Option<(&'static str, &'static str)> {
+    Some(match (mode, n, antialias) {
+        (Mode::Nearest, 1, false) => ("UpsampleNearest1DBackward0", "UpsampleNearest1DBackwardBackward0"),
+        (Mode::Nearest, 2, false) => ("UpsampleNearest2DBackward0", "UpsampleNearest2DBackwardBackward0"),
+        (Mode::Nearest, 3, false) => ("UpsampleNearest3DBackward0", "UpsampleNearest3DBackwardBackward0"),
+        (Mode::NearestExact, 1, false) => ("UpsampleNearestExact1DBackward0", "UpsampleNearestExact1DBackwardBackward0"),
+        (Mode::NearestExact, 2, false) => ("UpsampleNearestExact2DBackward0", "UpsampleNearestExact2DBackwardBackward0"),
+        (Mode::NearestExact, 3, false) => ("UpsampleNearestExact3DBackward0", "UpsampleNearestExact3DBackwardBackward0"),
+        (Mode::Linear, 1, false) => ("UpsampleLinear1DBackward0", "UpsampleLinear1DBackwardBackward0"),
+        (Mode::Linear, 2, false) => ("UpsampleBilinear2DBackward0", "UpsampleBilinear2DBackwardBackward0"),
+        (Mode::Linear, 2, true) => ("UpsampleBilinear2DAaBackward0", "UpsampleBilinear2DAaBackwardBackward0"),
+        (Mode::Linear, 3, false) => ("UpsampleTrilinear3DBackward0", "UpsampleTrilinear3DBackwardBackward0"),
+        (Mode::Cubic, 2, false) => ("UpsampleBicubic2DBackward0", "UpsampleBicubic2DBackwardBackward0"),
+        (Mode::Cubic, 2, true) => ("UpsampleBicubic2DAaBackward0", "UpsampleBicubic2DAaBackwardBackward0"),
+        (Mode::Lanczos, 2, true) => ("UpsampleLanczos2DAaBackward0", "UpsampleLanczos2DAaBackwardBackward0"),
+        _ => return None,
+    })
+}
+
+fn shown(sizes: &[i64]) -> String {
+    let names = &["D", "H", "W"][3 - sizes.len()..];
+    names.iter().zip(sizes).map(|(n, s)| format!("{n}: {s}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The dtypes of a mode, and the kernel that PyTorch names when it refuses one.
+fn check_dtype(x: &Tensor, mode: Mode, n: usize, antialias: bool) -> Result<()> {
+    let dtype = x.dtype();
+    let nearest = matches!(mode, Mode::Nearest | Mode::NearestExact);
+    if dtype.is_float() || dtype == DType::U8 && (nearest || n == 2) {
+        return Ok(());
+    }
+    Err(no_kernel(
+        match (mode, n) {
+            _ if antialias => "compute_index_ranges_weights",
+            (Mode::Nearest | Mode::NearestExact, 2) => "upsample_nearest2d_channels_last",
+            (Mode::Nearest | Mode::NearestExact, _) => "compute_indices_weights_nearest",
+            (Mode::Linear, 2) => "upsample_bilinear2d_channels_last",
+            (Mode::Linear, _) => "compute_indices_weights_linear",
+            (Mode::Cubic | Mode::Lanczos, _) => "compute_indices_weights_cubic",
+        },
+        dtype,
+    ))
+}
+
+/// The input with its last 1 to 3 dimensions of size `output`. `scales` are the factors that the caller named, instead of the ratios of sizes.
+pub fn upsample(x: &Tensor, output: &[i64], mode: &str, align_corners: bool, antialias: bool, scales: [Option<f64>; 3]) -> Result<Tensor> {
+    let n = output.len();
+    let wanted = match mode {
+        "nearest" => Mode::Nearest,
+        "nearest-exact" => Mode::NearestExact,
+        "linear" | "bilinear" | "trilinear" => Mode::Linear,
+        "bicubic" => Mode::Cubic,
+        "lanczos" => Mode::Lanczos,
+        _ => return Err(Error::value(format!("upsample: there is no mode '{mode}'"))),
+    };
+    let Some((node, back)) = nodes(wanted, n, antialias) else {
+        let which = if antialias { " with antialias" } else { "" };
+        return Err(Error::not_implemented(format!("upsample: mode '{mode}'{which} is not defined for {n} sizes")));
+    };
+    let shape = x.shape();
+    if shape.len() != n + 2 {
+        return Err(Error::runtime(format!(
+            "It is expected input_size equals to {}, but got size {}: output_size has {n} elements",
+            n + 2,
+            shape.len()
+        )));
+    }
+    let input: SmallVec<[i64; 3]> = shape[2..].iter().map(|s| *s as i64).collect();
+    if input.iter().chain(output).any(|s| *s <= 0) {
+        let and = if n == 1 { " and" } else { "" };
+        return Err(Error::runtime(format!(
+            "Input and output sizes should be greater than 0, but got input ({}){and} output ({})",
+            shown(&input),
+            shown(output)
+        )));
+    }
+    if shape[1] == 0 {
+        return Err(Error::runtime(format!("Non-empty {}D data tensor expected but got a tensor with sizes {}", n + 2, fmt_shape(&shape))));
+    }
+    check_dtype(x, wanted, n, antialias)?;
+    let scales: SmallVec<[Option<f64>; 3]> = SmallVec::from_slice(&scales[3 - n..]);
+    let rounded = Rounded { single: x.dtype() != DType::F64 };
+    let axes =
+        input.iter().zip(output).zip(&scales).map(|((i, o), s)| Axis { input: *i as usize, output: *o as usize, scale: *s, keeps: n == 2 });
+    // Weights of bytes are made in double precision.
+    let rounded =
+        if x.dtype() == DType::U8 && !matches!(wanted, Mode::Nearest | Mode::NearestExact) { Rounded { single: false } } else { rounded };
+    let tables = axes.map(|a| a.table(wanted, antialias, rounded, align_corners)).collect::<Result<SmallVec<[WeightTable; 3]>>>()?;
+    let elements = tables.iter().map(WeightTable::output).try_fold(shape[0].saturating_mul(shape[1]), usize::checked_mul);
+    if elements.and_then(|n| n.checked_mul(8)).is_none_or(|n| n > isize::MAX as usize) {
+        return Err(Error::memory(format!("interpolate: a result of size {output:?} is too large")));
+    }
+    if x.dtype() == DType::U8 {
+        return resampled_bytes(x, &tables);
+    }
+    let corners = (!matches!(wanted, Mode::Nearest | Mode::NearestExact)).then_some(align_corners);
+    let tables = tables.into_iter().map(Arc::new).collect();
+    apply1(&Upsample { node, back, tables, transposed: false, align_corners: corners, scales }, &[x])
+}
+
+type Factor = Option<f64>;
+
+fn upsample_by(
+    input: &Tensor,
+    size: &[i64],
+    mode: &str,
+    corners: bool,
+    antialias: bool,
+    d: Factor,
+    h: Factor,
+    w: Factor,
+) -> Result<Tensor> {
+    upsample(input, size, mode, corners, antialias, [d, h, w])
+}
+
+declare! {
+    /// The input with its last dimensions of another size: `mode` is nearest, nearest-exact, linear, bilinear, trilinear, bicubic or lanczos. `scales_d`, `scales_h` and `scales_w` are factors that count instead of the ratios of sizes.
+    fn [function] upsample(input: &Tensor, output_size: &[i64], mode: &str, align_corners: bool = false, antialias: bool = false, scales_d: Option<f64> = None, scales_h: Option<f64> = None, scales_w: Option<f64> = None) -> Tensor = upsample_by;
+}
