@@ -10,7 +10,18 @@ from . import modules as modules
 from . import parameter as parameter
 from . import utils as utils
 from .modules import *  # noqa: F403
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = ["Buffer", "Parameter", "functional", "grad", "init", "modules", "parameter", "utils"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+    "modules",
+    "parameter",
+    "utils",
+]
 __all__ += modules.__all__

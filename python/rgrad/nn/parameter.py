@@ -112,3 +112,131 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         made._is_buffer = True
         buffer: Tensor = made
         return buffer
+
+
+class UninitializedTensorMixin:
+    """Base of tensors without a shape yet: they can be moved and converted; :meth:`materialize` gives one."""
+
+    cls_to_become: type[Any]
+    _allowed = frozenset({"size", "copy_", "is_complex", "is_floating_point", "cpu", "cuda", "to", "get_device"})
+    _converting = frozenset({"half", "float", "double", "char", "short", "int", "long"})
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary tensor of a shape, with memory as it was found.
+
+        Args:
+            shape: The shape.
+            device: The device; None for where it is.
+            dtype: The dtype; None for what it has.
+        """
+        this: Any = self
+        data = this.data
+        device, dtype = device or data.device, dtype or data.dtype
+        this.data = _core.empty(tuple(shape), device=device, dtype=dtype)
+        this.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """There is none.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self) -> Any:
+        """There is no memory.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        this: Any = self
+        return type(self), (this.requires_grad,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        this: Any = self
+        if id(self) not in memo:
+            made: Any = type(self)
+            memo[id(self)] = made(this.requires_grad, this.data.device, this.data.dtype)
+        return memo[id(self)]
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in cls._allowed or name in cls._converting or type(func).__name__ == "method-wrapper":
+            result = _core._disabled_torch_function_impl(func, types, args, kwargs or {})
+            if type(result) is Tensor and issubclass(cls, UninitializedBuffer):
+                # Converted, it has no shape still. A parameter takes the data, and stays what it is.
+                return cls(result.requires_grad, result.device, result.dtype)
+            return result
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions"
+        )
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter without a shape yet.
+
+    Args:
+        requires_grad: Whether backward accumulates into ``.grad``.
+        device: The device that it will be on.
+        dtype: The dtype that it will have.
+
+    Example:
+        >>> p = nn.parameter.UninitializedParameter()
+        >>> p
+        <UninitializedParameter>
+        >>> p.materialize((2,))
+        >>> type(p).__name__, tuple(p.shape)
+        ('Parameter', (2,))
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Self:
+        return cast("Self", Tensor._make_subclass(cls, _core.empty(0, device=device, dtype=dtype), requires_grad))
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer without a shape yet.
+
+    Args:
+        requires_grad: Whether backward accumulates into ``.grad``.
+        device: The device that it will be on.
+        dtype: The dtype that it will have.
+        persistent: Whether ``state_dict`` has it.
+
+    Example:
+        >>> nn.parameter.UninitializedBuffer()
+        <UninitializedBuffer>
+    """
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Self:
+        made = Tensor._make_subclass(cls, _core.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return cast("Self", made)

@@ -8,7 +8,7 @@ from ..._core import Tensor
 from ..._guards import NoGradGuard
 from ..._info import typename
 from ...utils.hooks import RemovableHandle
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 _EXTRA_STATE = "_extra_state"
 
@@ -71,7 +71,7 @@ def _load_into_one(
                 f'While copying the parameter named "{key}", expected rgrad.Tensor from checkpoint but received '
                 f"{type(theirs)}"
             )
-        elif theirs.shape != mine.shape:
+        elif not is_lazy(mine) and theirs.shape != mine.shape:
             error_msgs.append(
                 f"size mismatch for {key}: copying a param with shape {theirs.shape} from checkpoint, "
                 f"the shape in current model is {mine.shape}."
@@ -157,6 +157,16 @@ def _load(root: "HasState", state_dict: Mapping[str, Any], strict: bool, assign:
 def _repr_key(key: str) -> str:
     """A key in double quotes, as error messages show it."""
     return f'"{key}"'
+
+
+class _WithoutModule:
+    """A hook that is called without the module."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Any, *args: Any) -> None:
+        self.hook(*args)
 
 
 class HasState:
@@ -299,6 +309,12 @@ class HasState:
         handle = RemovableHandle(self._load_state_dict_pre_hooks)
         self._load_state_dict_pre_hooks[handle.id] = hook
         return handle
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """PyTorch's older form: the hook gets the module only if asked for."""
+        return self.register_load_state_dict_pre_hook(hook if with_module else _WithoutModule(hook))
 
     _register_state_dict_hook = register_state_dict_post_hook
 

@@ -1,8 +1,11 @@
 """Batch norm."""
 
+from typing import Any
+
 from ..._core import Tensor
 from .. import functional as F
 from ._channel_norm import ChannelNorm
+from .module import Module
 
 
 class _BatchNorm(ChannelNorm):
@@ -139,3 +142,84 @@ class BatchNorm3d(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
             raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch norm of a batch that is spread over processes.
+
+    There is one process here, so it computes what :class:`BatchNorm2d` does, for inputs of two and more dimensions.
+
+    Args:
+        num_features: The number of channels.
+        eps: Added to the variance.
+        momentum: How much new statistics count for the running ones; None weighs all batches alike.
+        affine: Whether there are parameters.
+        track_running_stats: Whether there are buffers.
+        process_group: Kept as an attribute; it has no effect.
+        device: The device of parameters and buffers.
+        dtype: The dtype of parameters and buffers.
+        bias: Whether there is a bias.
+
+    Shape:
+        Input and output: ``(N, C, *)``.
+
+    Example:
+        >>> nn.SyncBatchNorm(2)(rgrad.tensor([[1.0, 2.0], [3.0, 6.0]])).round(decimals=2)
+        tensor([[-1., -1.],
+                [ 1.,  1.]], grad_fn=<RoundBackward1>)
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-05,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with all batch norms in it as instances of this class, with the same parameters and buffers.
+
+        Args:
+            module: The module.
+            process_group: An attribute of the new norms.
+
+        Returns:
+            The module, or a new one if it is a batch norm itself.
+        """
+        made: Module = module
+        if isinstance(module, _BatchNorm):
+            norm = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            if module.affine:
+                norm.weight, norm.bias = module.weight, module.bias
+            norm.running_mean = module.running_mean
+            norm.running_var = module.running_var
+            norm.num_batches_tracked = module.num_batches_tracked
+            norm.training = module.training
+            made = norm
+        for name, child in module.named_children():
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
