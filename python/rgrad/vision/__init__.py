@@ -1,4 +1,4 @@
-"""What the tutorials take from torchvision: images of digits, and what turns images into tensors.
+"""What the tutorials take from torchvision: residual networks, images of digits, and what turns images into tensors.
 
 With ``import rgrad.vision as torchvision`` their code runs.
 """
@@ -9,8 +9,9 @@ from .._lazy import lazily as _lazily
 
 if TYPE_CHECKING:
     from . import datasets as datasets
+    from . import models as models
     from . import transforms as transforms
 
-__all__ = ["datasets", "transforms"]
+__all__ = ["datasets", "models", "transforms"]
 
-__getattr__, __dir__ = _lazily(__name__, ("datasets", "transforms"))
+__getattr__, __dir__ = _lazily(__name__, ("datasets", "models", "transforms"))
