@@ -414,7 +414,7 @@ class Tensor:
         """A tensor of ones and zeros; each element of this tensor, or `p`, is the probability of a one."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
         """Fills this tensor with ones and zeros; `p`, a number or a tensor, is the probability of a one."""
-    def bfloat16(self) -> Tensor:
+    def bfloat16(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype bfloat16; itself if it has this dtype."""
     def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
         """The number of times that each of 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of
@@ -446,11 +446,11 @@ class Tensor:
         """In-place form of `bitwise_xor`."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two batches of matrices."""
-    def bool(self) -> Tensor:
+    def bool(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype bool; itself if it has this dtype."""
     def broadcast_to(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
         """A view that is broadcast to the given shape."""
-    def byte(self) -> Tensor:
+    def byte(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype uint8; itself if it has this dtype."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below the input."""
@@ -460,7 +460,7 @@ class Tensor:
         """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
     def celu_(self, alpha: _Number = 1.0) -> Tensor:
         """In-place form of `celu`."""
-    def char(self) -> Tensor:
+    def char(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int8; itself if it has this dtype."""
     def chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
         """Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller."""
@@ -491,7 +491,12 @@ class Tensor:
     def conj_physical_(self) -> Tensor:
         """In-place form of `conj_physical`."""
     def contiguous(self, *, memory_format: memory_format | None = None) -> Tensor:
-        """This tensor if its elements are in row-major order, else a copy that is."""
+        """This tensor if its elements lie in the order of `memory_format` (row-major by default), else a copy whose
+        elements do.
+
+        Raises:
+            RuntimeError: The format is for tensors of another rank.
+        """
     def copy_(self, other: Tensor, non_blocking: _bool = False) -> Tensor:
         """Overwrites this tensor with `other`, which is broadcast to this shape and converted to this dtype."""
     def copysign(self, other: _Operand) -> Tensor:
@@ -581,7 +586,7 @@ class Tensor:
         """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The dot product of two vectors."""
-    def double(self) -> Tensor:
+    def double(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float64; itself if it has this dtype."""
     def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
         """Splits along dimension 2: into a number of equal parts, or at a list of positions."""
@@ -649,7 +654,7 @@ class Tensor:
         """The columns in reverse order."""
     def flipud(self) -> Tensor:
         """The rows in reverse order."""
-    def float(self) -> Tensor:
+    def float(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float32; itself if it has this dtype."""
     def floor(self) -> Tensor:
         """The largest whole number not above the input."""
@@ -711,7 +716,7 @@ class Tensor:
         """Whether the first input is greater."""
     def gt_(self, other: _Operand) -> Tensor:
         """In-place form of `gt`."""
-    def half(self) -> Tensor:
+    def half(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float16; itself if it has this dtype."""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input, but 0 where its magnitude is not above `lambd`."""
@@ -758,14 +763,14 @@ class Tensor:
         """The slices along `dim` at a vector of indices."""
     def inner(self, other: Tensor) -> Tensor:
         """The sums of products over the last dimension of both tensors."""
-    def int(self) -> Tensor:
+    def int(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int32; itself if it has this dtype."""
     def is_complex(self) -> _bool:
         """Whether the dtype is complex: always False."""
     def is_conj(self) -> _bool:
         """Whether the tensor has a lazy conjugation: always False."""
     def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
-        """Whether the elements are in row-major order without gaps."""
+        """Whether the elements lie in the order of `memory_format` (row-major by default) without gaps."""
     @property
     def is_cpu(self) -> _bool:
         """Whether the tensor is on the CPU."""
@@ -893,7 +898,7 @@ class Tensor:
         """`log(sigmoid(x))`."""
     def logsumexp(self, dim: _Dims, keepdim: _bool = False) -> Tensor:
         """`log(sum(exp(x)))` over `dim`, without overflow."""
-    def long(self) -> Tensor:
+    def long(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int64; itself if it has this dtype."""
     def lt(self, other: _Operand) -> Tensor:
         """Whether the first input is less."""
@@ -1343,7 +1348,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
-    def short(self) -> Tensor:
+    def short(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int16; itself if it has this dtype."""
     def sigmoid(self) -> Tensor:
         """`1 / (1 + exp(-x))`."""
@@ -1749,7 +1754,9 @@ class dtype:
 
 @final
 class memory_format:
-    """A memory layout for `clone` and similar functions: `contiguous_format` (row-major) or `preserve_format`."""
+    """The order of an image's dimensions in memory: `contiguous_format` (row-major), `channels_last`,
+    `channels_last_3d`, or `preserve_format`.
+    """
     def __repr__(self) -> _str: ...
 
 _Number: TypeAlias = _bool | _int | _float
@@ -2423,6 +2430,9 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def celu(input: Tensor, alpha: _Number = 1.0, *, out: Tensor | None = None) -> Tensor:
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
 
+channels_last: memory_format
+channels_last_3d: memory_format
+
 def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
     """Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller."""
 
@@ -2479,9 +2489,9 @@ def conv1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: _int | _Sizes | None = None,
-    padding: _int | _Sizes | _str | None = None,
-    dilation: _int | _Sizes | None = None,
+    stride: _int | _Sizes = 1,
+    padding: _int | _Sizes | _str = 0,
+    dilation: _int | _Sizes = 1,
     groups: _int = 1,
 ) -> Tensor:
     """The sums of the products of the weight with each stretch of the input.
@@ -2504,9 +2514,9 @@ def conv2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: _int | _Sizes | None = None,
-    padding: _int | _Sizes | _str | None = None,
-    dilation: _int | _Sizes | None = None,
+    stride: _int | _Sizes = 1,
+    padding: _int | _Sizes | _str = 0,
+    dilation: _int | _Sizes = 1,
     groups: _int = 1,
 ) -> Tensor:
     """The sums of the products of the weight with each patch of the input.
@@ -2529,9 +2539,9 @@ def conv3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: _int | _Sizes | None = None,
-    padding: _int | _Sizes | _str | None = None,
-    dilation: _int | _Sizes | None = None,
+    stride: _int | _Sizes = 1,
+    padding: _int | _Sizes | _str = 0,
+    dilation: _int | _Sizes = 1,
     groups: _int = 1,
 ) -> Tensor:
     """The sums of the products of the weight with each box of the input.
@@ -2567,11 +2577,11 @@ def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: _int | _Sizes | None = None,
-    padding: _int | _Sizes | None = None,
-    output_padding: _int | _Sizes | None = None,
+    stride: _int | _Sizes = 1,
+    padding: _int | _Sizes = 0,
+    output_padding: _int | _Sizes = 0,
     groups: _int = 1,
-    dilation: _int | _Sizes | None = None,
+    dilation: _int | _Sizes = 1,
 ) -> Tensor:
     """The gradient of `conv1d` with respect to its input: each element of the input adds a multiple of the weight.
 
@@ -2594,11 +2604,11 @@ def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: _int | _Sizes | None = None,
-    padding: _int | _Sizes | None = None,
-    output_padding: _int | _Sizes | None = None,
+    stride: _int | _Sizes = 1,
+    padding: _int | _Sizes = 0,
+    output_padding: _int | _Sizes = 0,
     groups: _int = 1,
-    dilation: _int | _Sizes | None = None,
+    dilation: _int | _Sizes = 1,
 ) -> Tensor:
     """The gradient of `conv2d` with respect to its input: each element of the input adds a multiple of the weight.
 
@@ -2621,11 +2631,11 @@ def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: _int | _Sizes | None = None,
-    padding: _int | _Sizes | None = None,
-    output_padding: _int | _Sizes | None = None,
+    stride: _int | _Sizes = 1,
+    padding: _int | _Sizes = 0,
+    output_padding: _int | _Sizes = 0,
     groups: _int = 1,
-    dilation: _int | _Sizes | None = None,
+    dilation: _int | _Sizes = 1,
 ) -> Tensor:
     """The gradient of `conv3d` with respect to its input: each element of the input adds a multiple of the weight.
 
@@ -4571,6 +4581,8 @@ __all__ = [
     "cat",
     "ceil",
     "celu",
+    "channels_last",
+    "channels_last_3d",
     "chunk",
     "clamp",
     "clamp_max",

@@ -7,7 +7,7 @@ use super::storage::{Access, Device, DeviceHandle, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Layout, Scalar, checked_numel};
+use crate::layout::{DType, Layout, MemoryFormat, Scalar, checked_numel};
 use crate::pointwise::Func;
 
 /// A strided view of a storage. The layout fits the storage: `from_parts` checks that, and all other constructors guarantee it.
@@ -329,6 +329,20 @@ impl Array {
         let out = self.empty_like(self.dtype)?;
         out.copy_from(self)?;
         Ok(out)
+    }
+
+    /// A copy with its elements in the order of a memory format, whose rank the array has, or more with dimensions that lead.
+    pub fn copy_in(&self, format: MemoryFormat) -> Result<Array> {
+        match (format, format.order(self.rank())) {
+            (MemoryFormat::Preserve, _) => self.clone_dense(),
+            (_, None) => self.contiguous_copy(),
+            (_, Some(order)) => {
+                let copy = self.with_layout(self.layout.permute(&order))?.contiguous_copy()?;
+                let mut back = order.clone();
+                order.iter().enumerate().for_each(|(i, d)| back[*d] = i);
+                copy.with_layout(copy.layout.permute(&back))
+            }
+        }
     }
 
     /// The array itself, computed, if row-major; else a row-major copy.

@@ -12,7 +12,7 @@ use crate::autograd::tensor::Tensor;
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Scalar, Strides, fmt_shape};
+use crate::layout::{DType, Dims, Layout, MemoryFormat, Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
@@ -207,15 +207,8 @@ fn follow_device(g: &Tensor, device: Device) -> Result<Tensor> {
 
 // ---- copies ----------------------------------------------------------------------------------------------------------
 
-/// The memory layout of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
-    RowMajor,
-    Preserve,
-}
-
 #[derive(Debug, Clone)]
-struct CloneOp(Order, &'static str);
+struct CloneOp(MemoryFormat, &'static str);
 
 impl Vjp for CloneOp {
     fn node_name(&self) -> Name {
@@ -231,10 +224,7 @@ impl Op for CloneOp {
         "clone"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![match self.0 {
-            Order::RowMajor => x[0].contiguous_copy()?,
-            Order::Preserve => x[0].clone_dense()?,
-        }])
+        Ok(smallvec![x[0].copy_in(self.0)?])
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear
@@ -246,7 +236,12 @@ impl Op for CloneOp {
 
 /// A row-major copy.
 pub fn contiguous_copy(t: &Tensor) -> Result<Tensor> {
-    apply1(&CloneOp(Order::RowMajor, "CloneBackward0"), &[t])
+    clone_in(t, MemoryFormat::Contiguous, "CloneBackward0")
+}
+
+/// A copy in a memory format, with the node's name. The rank is the format's.
+pub fn clone_in(t: &Tensor, format: MemoryFormat, node: &'static str) -> Result<Tensor> {
+    apply1(&CloneOp(format, node), &[t])
 }
 
 /// A copy that keeps the order of dimensions (`clone`).
@@ -256,7 +251,7 @@ pub fn clone(t: &Tensor) -> Result<Tensor> {
 
 /// `clone` as the last step of another operation, which names the node.
 pub fn clone_as(t: &Tensor, node: &'static str) -> Result<Tensor> {
-    apply1(&CloneOp(Order::Preserve, node), &[t])
+    clone_in(t, MemoryFormat::Preserve, node)
 }
 
 /// The same elements in another shape: a view where possible, else a copy.

@@ -5,7 +5,7 @@ use crate::array::requests::{ConvPass, ConvShape};
 use crate::autograd::Creation;
 use crate::autograd::{Tensor, ViewOp, apply1, view, view_as};
 use crate::error::{Error, Result};
-use crate::layout::{DType, fmt_shape};
+use crate::layout::{DType, MemoryFormat, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 
 type Sizes = SmallVec<[usize; 3]>;
@@ -261,7 +261,7 @@ fn check(sx: &[usize], sw: &[usize], bias: Option<&Tensor>, given: ConvParameter
 
 impl Checked {
     /// The operation on tensors of these shapes.
-    fn operation(self, sx: &[usize], sw: &[usize], bias: bool) -> Convolve {
+    fn operation(self, sx: &[usize], sw: &[usize], bias: bool, format: MemoryFormat) -> Convolve {
         let (given, made) = (three(&sx[2..], 1), three(&self.output, 1));
         let (input, output) = if self.transposed { (made, given) } else { (given, made) };
         let shape = ConvShape {
@@ -278,8 +278,20 @@ impl Checked {
         };
         let pass = if self.transposed { ConvPass::Input { bias } } else { ConvPass::Forward { bias } };
         let Checked { dims, transposed, output_padding, .. } = self;
-        Convolve { pass, shape, dims, transposed, output_padding, is_gradient: false }
+        Convolve { pass, shape, dims, transposed, output_padding, is_gradient: false, format }
     }
+}
+
+/// The order in memory of results and gradients: channels come last if they do in input or weight. (PyTorch's kernels have no such order for
+/// volumes of float64.)
+fn result_format(x: &Tensor, w: &Tensor) -> MemoryFormat {
+    let rank = x.rank();
+    let suggested = |t: &Tensor| t.with_array(|a| if a.rank() == rank { a.layout().suggested_format() } else { MemoryFormat::Contiguous });
+    if rank == 5 && x.dtype() == DType::F64 {
+        return MemoryFormat::Contiguous;
+    }
+    let [a, b] = [suggested(x), suggested(w)];
+    if a == MemoryFormat::Contiguous { b } else { a }
 }
 
 /// The sums of the products of `w` with each patch of `x`, plus the bias; or, transposed, the gradient of such a convolution with respect to its
@@ -294,7 +306,8 @@ pub fn convolution(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, given: ConvPar
     let is_empty = sx[1] == 0 && !given.transposed;
     let (w, bias) = if is_empty { (none(w)?, bias.map(none).transpose()?) } else { (w.clone(), bias.cloned()) };
     let ins: SmallVec<[&Tensor; 3]> = [x, &w].into_iter().chain(&bias).collect();
-    apply1(&checked.operation(&sx, &w.shape(), bias.is_some()), &ins)
+    let format = result_format(x, &w);
+    apply1(&checked.operation(&sx, &w.shape(), bias.is_some(), format), &ins)
 }
 
 /// The gradient of a plain convolution with respect to its operand `at` (0 is the input, 1 the weight), whose shape is given in its place.
@@ -302,7 +315,7 @@ fn gradient(at: usize, sizes: &[i64], other: &Tensor, g: &Tensor, given: ConvPar
     let sizes = super::create::sizes(sizes)?;
     let so = other.shape();
     let (sx, sw): (&[usize], &[usize]) = if at == 0 { (&sizes, &so) } else { (&so, &sizes) };
-    let op = check(sx, sw, None, given)?.operation(sx, sw, false);
+    let op = check(sx, sw, None, given)?.operation(sx, sw, false, result_format(other, g));
     let (wanted, got) = (op.result_shape(), g.shape());
     if wanted != got {
         return Err(Error::runtime(format!(

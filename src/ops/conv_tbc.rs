@@ -10,7 +10,7 @@ use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, view};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims};
+use crate::layout::{DType, Dims, MemoryFormat};
 use smallvec::{SmallVec, smallvec};
 
 /// Of an input (time, batch, channels), a weight (kernel, in_channels, out_channels) and a bias.
@@ -51,7 +51,15 @@ impl ConvTbc {
             padding: [0, 0, self.pad],
         };
         let pass = ConvPass::Forward { bias };
-        Convolve { pass, shape, dims: 1, transposed: false, output_padding: smallvec![0], is_gradient: false }
+        Convolve {
+            pass,
+            shape,
+            dims: 1,
+            transposed: false,
+            output_padding: smallvec![0],
+            is_gradient: false,
+            format: MemoryFormat::Contiguous,
+        }
     }
 
     fn composed(&self, x: &Tensor, w: &Tensor) -> Result<Tensor> {

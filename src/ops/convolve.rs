@@ -9,7 +9,7 @@ use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
 use crate::error::Result;
-use crate::layout::Dims;
+use crate::layout::{Dims, MemoryFormat};
 use smallvec::{SmallVec, smallvec};
 
 /// One of the three tensors that a convolution relates.
@@ -46,6 +46,8 @@ pub(super) struct Convolve {
     pub output_padding: SmallVec<[usize; 3]>,
     /// Whether it is the gradient of another one.
     pub is_gradient: bool,
+    /// The order of results in memory.
+    pub format: MemoryFormat,
 }
 
 impl Convolve {
@@ -194,7 +196,8 @@ impl Convolve {
             _ => BatchPlace::InChannels,
         };
         let bias = batch.inputs.get(2);
-        let bare = self.without_bias();
+        // Within a batch the order in memory is hidden.
+        let bare = Convolve { format: MemoryFormat::Contiguous, ..self.without_bias() };
         let place = match (*of_a, *of_c) {
             (true, true) => BatchPlace::Groups,
             (true, false) => place(roles[0]),
@@ -213,7 +216,7 @@ impl Convolve {
         let shape = self.batched_shape(place, batch.size);
         let within = bias.filter(|b| !b.batched && place == BatchPlace::Batch);
         let y = match within {
-            Some(b) => apply1(&Convolve { shape, ..self.clone() }, &[&a, &c, &b.tensor])?,
+            Some(b) => apply1(&Convolve { shape, pass: self.pass, ..bare }, &[&a, &c, &b.tensor])?,
             None => apply1(&Convolve { shape, ..bare }, &[&a, &c])?,
         };
         let y = self.split(&y, result, place, batch.size)?;
@@ -275,7 +278,8 @@ impl Op for Convolve {
         let dense = ins.iter().map(|a| a.contiguous()).collect::<Result<SmallVec<[Array; 3]>>>()?;
         let refs: SmallVec<[&Array; 3]> = dense.iter().collect();
         let request = Request::Conv(Conv { op: self.name(), pass: self.pass, shape: self.shape });
-        Ok(smallvec![Array::request1(request, &refs, &self.result_shape(), ins[0].dtype())?])
+        let made = Array::request1(request, &refs, &self.result_shape(), ins[0].dtype())?;
+        Ok(smallvec![if self.format == MemoryFormat::Contiguous { made } else { made.copy_in(self.format)? }])
     }
     fn work(&self, _ins: &[&Array]) -> usize {
         // In units of one element read from memory, which is worth about eight products.
@@ -342,7 +346,15 @@ mod tests {
             padding: [0; 3],
         };
         let pass = ConvPass::Forward { bias: true };
-        let op = Convolve { pass, shape, dims: 2, transposed: false, output_padding: smallvec![0, 0], is_gradient: false };
+        let op = Convolve {
+            pass,
+            shape,
+            dims: 2,
+            transposed: false,
+            output_padding: smallvec![0, 0],
+            is_gradient: false,
+            format: MemoryFormat::Contiguous,
+        };
         assert_eq!([op.making(X).roles(), op.making(W).roles(), op.making(Y).roles()], [([Y, W], X), ([Y, X], W), ([X, W], Y)]);
     }
 }

@@ -27,6 +27,7 @@ pub mod join;
 pub mod loss;
 pub mod mask;
 pub mod matmul;
+pub mod memory_format;
 pub mod norm;
 pub mod normalize;
 pub mod order;

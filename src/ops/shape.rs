@@ -8,7 +8,7 @@ use crate::autograd::{
     view as make_view, view_as as make_view_as, view_inplace,
 };
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
+use crate::layout::{Dims, Layout, MemoryFormat, Strides, broadcast_many, fmt_shape, wrap_dim, wrap_dims};
 use smallvec::{SmallVec, smallvec};
 
 /// Several views that one call returns.
@@ -107,7 +107,7 @@ pub fn flatten(t: &Tensor, start: i64, end: i64) -> Result<Tensor> {
 
 /// All elements in one dimension.
 pub fn ravel(t: &Tensor) -> Result<Tensor> {
-    make_view(&contiguous(t)?, ViewOp::View(smallvec![t.numel()]))
+    make_view(&super::memory_format::contiguous(t, MemoryFormat::Contiguous)?, ViewOp::View(smallvec![t.numel()]))
 }
 
 /// Splits dimension `dim` into `sizes`; one of them may be -1.
@@ -425,12 +425,4 @@ pub fn squeeze_(t: &Tensor, dims: Option<&[i64]>) -> Result<()> {
         None => ((0..t.rank()).collect(), ViewName { node: "SqueezeBackward3", ..WHOLE_SQUEEZE }),
     };
     view_inplace(t, ViewOp::Squeeze(dims), "squeeze_", node)
-}
-
-// ---- copies ----------------------------------------------------------------------------------------------------------
-
-/// The tensor itself if row-major, else a row-major copy.
-#[inline]
-pub fn contiguous(t: &Tensor) -> Result<Tensor> {
-    if t.with_array(|a| a.is_contiguous()) { Ok(t.clone()) } else { primitives::contiguous_copy(t) }
 }

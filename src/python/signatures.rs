@@ -32,6 +32,12 @@ const DEFAULTS: &[(&str, &str)] = &[
 /// Signatures of functions only. `+` stands for `OPTIONS`.
 const FUNCTIONS: &[(&str, &str)] = &[
     ("arange", "*args, out=None, +"),
+    ("conv1d", "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"),
+    ("conv2d", "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"),
+    ("conv3d", "input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1"),
+    ("conv_transpose1d", "input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1"),
+    ("conv_transpose2d", "input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1"),
+    ("conv_transpose3d", "input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1"),
     ("empty", "*size, out=None, memory_format=None, +"),
     ("empty_like", "input, *, memory_format=None, +"),
     ("empty_strided", "size, stride, *, +"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 UNBIASED = {"unbiased stands where dim is"}
 VALUE = {"value stands where src is"}
+NAMED_PADDING = {"padding is 0, not 'valid'"}
 SECTIONS = {"indices stands where indices_or_sections is", "sections stands where indices_or_sections is"}
 ALL_SECTIONS = {*SECTIONS, "*indices is missing", "indices_or_sections has no default"}
 BY_POSITION = {f"{name} cannot be given by position" for name in ("dtype", "device", "requires_grad", "pin_memory")}
@@ -34,6 +35,9 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
         "Tensor.std": UNBIASED,
         "Tensor.tensor_split": {*SECTIONS, "tensor_indices_or_sections stands where indices_or_sections is"},
         "Tensor.var": UNBIASED,
+        "conv1d": NAMED_PADDING,
+        "conv2d": NAMED_PADDING,
+        "conv3d": NAMED_PADDING,
         "dsplit": SECTIONS,
         "hsplit": SECTIONS,
         "max": {"other stands where dim is"},

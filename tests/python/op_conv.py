@@ -86,7 +86,7 @@ PLAIN: dict[int, tuple[Shapes, ...]] = {
         ((2, 3, 5), (2, 3, 2), True, {}, "dense"),
         ((2, 4, 6), (2, 2, 3), False, {"stride": 2, "padding": 1, "groups": 2}, "transposed"),
         ((2, 5), (3, 2, 2), True, {"dilation": 3}, "dense"),
-        ((1, 2, 5), (2, 2, 4), False, {"padding": "same"}, "strided"),
+        ((1, 2, 5), (2, 2, 3), False, {"padding": "same"}, "strided"),
         ((3, 2, 4), (2, 1, 1), True, {"groups": 2, "padding": 2}, "expanded"),
         ((0, 2, 4), (2, 2, 3), True, {}, "dense"),
     ),
@@ -96,7 +96,7 @@ PLAIN: dict[int, tuple[Shapes, ...]] = {
         ((1, 2, 5, 5), (8, 2, 2, 2), True, {}, "dense"),
         ((2, 2, 5, 4), (4, 1, 3, 2), True, {"stride": (2, 1), "padding": (1, 2), "groups": 2}, "strided"),
         ((1, 2, 5, 6), (2, 2, 2, 2), False, {"dilation": (2, 3), "stride": 2}, "transposed"),
-        ((2, 4, 3), (1, 2, 2, 3), True, {"padding": "same"}, "offset"),
+        ((2, 4, 3), (1, 2, 1, 3), True, {"padding": "same"}, "offset"),
         ((2, 3, 4, 4), (3, 1, 3, 3), False, {"groups": 3, "padding": 1}, "dense"),
     ),
     3: (

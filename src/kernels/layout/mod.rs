@@ -1,12 +1,14 @@
 //! Arithmetic of element types, shapes and strides: dtypes and promotion (`dtype`), floats of 16 bits (`half`), sizes and broadcasting (`shape`), strides and views
-//! (`strided`). Not here: access to memory.
+//! (`strided`), the orders of an image in memory (`memory_format`). Not here: access to memory.
 
 mod dtype;
 mod half;
+mod memory_format;
 mod shape;
 mod strided;
 
 pub use dtype::{Category, DType, DTypeRow, NumberKind, PromotionRank, Scalar, result_type};
 pub use half::{BF16, F16};
+pub use memory_format::MemoryFormat;
 pub use shape::{Dims, Strides, broadcast, broadcast_many, checked_numel, fmt_shape, wrap_dim, wrap_dims, wrap_index};
 pub use strided::Layout;

@@ -5,8 +5,9 @@
 use crate::array::Device;
 use crate::autograd::{Tensor, level, primitives};
 use crate::error::Error;
-use crate::layout::{DType, Dims, Scalar};
+use crate::layout::{DType, Dims, MemoryFormat, Scalar};
 use crate::ops::create;
+use crate::ops::memory_format;
 use crate::ops::pointwise::default_dtype;
 use crate::python::args::{self, as_tensor, scalar, sizes_arg, type_name, varargs};
 use crate::python::convert::from_python::{require_grad, tensor_from};
@@ -15,6 +16,7 @@ use crate::python::dtype::{device_of, dtype_option};
 use crate::python::errors::type_error;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
+use crate::python::tensor::memory_format::format_of;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -25,6 +27,7 @@ pub(crate) struct Options {
     pub dtype: Option<DType>,
     pub device: Option<Device>,
     pub requires_grad: bool,
+    format: Option<MemoryFormat>,
     /// The keywords that are not common to all functions.
     pub rest: Vec<(String, Py<PyAny>)>,
     function: &'static str,
@@ -40,7 +43,7 @@ impl Options {
 
     /// The keywords of a function that makes a tensor like another one, on that tensor's device if none is given.
     pub(crate) fn parse_like(function: &'static str, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
-        let mut out = Options { dtype: None, device: None, requires_grad: false, rest: Vec::new(), function };
+        let mut out = Options { dtype: None, device: None, requires_grad: false, format: None, rest: Vec::new(), function };
         let Some(kwargs) = kwargs else { return Ok(out) };
         for (k, v) in kwargs {
             let key: String = k.extract()?;
@@ -48,8 +51,9 @@ impl Options {
                 "dtype" => out.dtype = dtype_option(Some(&v), function)?,
                 "device" => out.device = device_of(Some(&v))?,
                 "requires_grad" => out.requires_grad = v.is_truthy()?,
-                // There is one memory layout and one kind of memory.
-                "layout" | "pin_memory" | "memory_format" => {}
+                "memory_format" => out.format = format_of(Some(&v), function)?,
+                // Strided is the only layout, and there is one kind of memory.
+                "layout" | "pin_memory" => {}
                 _ => out.rest.push((key, v.unbind())),
             }
         }
@@ -84,6 +88,10 @@ impl Options {
         let t = match self.device {
             Some(d) => primitives::to_device(&t, d)?,
             None => t,
+        };
+        let t = match self.format {
+            Some(f) if f != MemoryFormat::Preserve => memory_format::contiguous(&t, f)?,
+            _ => t,
         };
         let t = if level::depth() > 0 { level::created(t)? } else { t };
         require_grad(&t, self.requires_grad)?;

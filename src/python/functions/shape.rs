@@ -3,6 +3,8 @@
 //! `x[...]` is in `indexing`. Operations that rearrange or repeat elements in new memory are in `join`.
 
 use crate::autograd::Tensor;
+use crate::layout::MemoryFormat;
+use crate::ops::memory_format;
 use crate::ops::parts;
 use crate::ops::shape::{self, Views};
 use crate::python::args::{self, as_tensor, ints, varargs};
@@ -10,6 +12,7 @@ use crate::python::errors::{runtime, type_error};
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
+use crate::python::tensor::memory_format::format_of;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -30,7 +33,7 @@ pub(crate) fn tuple(py: Python<'_>, ts: Views) -> PyObjResult {
 }
 
 /// The result of an operation that may return its argument itself.
-fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyObjResult {
+pub(crate) fn give(x: &Bound<'_, PyTensor>, out: Tensor) -> PyObjResult {
     if out.same(PyTensor::of(x)) { Ok(x.clone().into_any().unbind()) } else { wrap(x.py(), out) }
 }
 
@@ -207,10 +210,8 @@ functions_and_methods! {
     }
     /// A copy with a history: gradients go to the original.
     fn clone(x, memory_format: Option<&PyObj<'_>>) sig(*, memory_format=None) {
-        let contiguous = memory_format.is_some_and(|f| f.to_string().contains("contiguous_format"));
-        let t = PyTensor::of(x);
-        let out = if contiguous { crate::autograd::primitives::contiguous_copy(t)? } else { crate::autograd::primitives::clone(t)? };
-        wrap(x.py(), out)
+        let format = format_of(memory_format, "clone")?.unwrap_or(MemoryFormat::Preserve);
+        wrap(x.py(), memory_format::clone(PyTensor::of(x), format)?)
     }
 }
 
@@ -317,13 +318,6 @@ impl PyTensor {
     /// A view of the windows of `size` elements along a dimension, `step` apart, as a new last dimension.
     fn unfold(slf: &Bound<'_, Self>, dimension: i64, size: i64, step: i64) -> PyObjResult {
         wrap(slf.py(), shape::unfold(Self::of(slf), dimension, size, step)?)
-    }
-
-    /// This tensor if its elements are in row-major order, else a copy that is.
-    #[pyo3(signature = (*, memory_format=None))]
-    fn contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
-        let _ = memory_format;
-        give(slf, shape::contiguous(Self::of(slf))?)
     }
 
     /// A view with all dimensions in reverse order.

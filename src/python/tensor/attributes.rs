@@ -6,15 +6,17 @@ use crate::array::Device;
 use crate::array::Storage;
 use crate::autograd::primitives;
 use crate::error::Error;
-use crate::layout::{DType, wrap_dim};
-use crate::ops::{compare, pointwise as pw};
+use crate::layout::{DType, MemoryFormat, wrap_dim};
+use crate::ops::{compare, memory_format, pointwise as pw};
 use crate::pointwise::RowId;
 use crate::python::args::{as_tensor, tensor, type_name};
 use crate::python::dtype::{PyDType, PyDevice, device_object, device_of, dtype_object, dtype_of, is_device, size_object};
 use crate::python::errors::{runtime, type_error};
+use crate::python::functions::shape::give;
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
+use crate::python::tensor::memory_format::format_of;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -83,6 +85,22 @@ fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) 
         primitives::cast(&primitives::to_device(t, device)?, dtype)?
     };
     wrap(x.py(), t)
+}
+
+/// As `converted`, with the elements in the order of a format.
+fn arranged(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, format: Option<MemoryFormat>, copy: bool) -> PyObjResult {
+    let Some(format) = format else { return converted(x, dtype, device, copy) };
+    let t = PyTensor::of(x);
+    if t.dtype() == dtype && t.device() == device {
+        return give(x, memory_format::to(t, format, copy)?);
+    }
+    let made = converted(x, dtype, device, false)?;
+    let made = made.bind(x.py()).cast::<PyTensor>()?.clone();
+    give(&made, memory_format::to(PyTensor::of(&made), format, false)?)
+}
+
+fn in_format(x: &Bound<'_, PyTensor>, dtype: DType, function: &str, format: Option<&PyObj<'_>>) -> PyObjResult {
+    arranged(x, dtype, PyTensor::of(x).device(), format_of(format, function)?, false)
 }
 
 fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyObjResult {
@@ -254,13 +272,6 @@ impl PyTensor {
         Self::of(slf).dtype().is_signed()
     }
 
-    /// Whether the elements are in row-major order without gaps.
-    #[pyo3(signature = (memory_format=None))]
-    fn is_contiguous(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> bool {
-        let _ = memory_format;
-        Self::of(slf).with_array(|a| a.is_contiguous())
-    }
-
     /// Whether `other` has the same shape.
     fn is_same_size(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> bool {
         Self::of(slf).shape() == Self::of(other).shape()
@@ -272,14 +283,14 @@ impl PyTensor {
     ///
     /// Args:
     ///     *args: A dtype, a device, both, or a tensor that has them; then `non_blocking` and `copy`.
-    ///     **kwargs: `dtype`, `device`, `other`, `copy`; `non_blocking` and `memory_format` have no effect.
+    ///     **kwargs: `dtype`, `device`, `other`, `copy`, `memory_format`; `non_blocking` has no effect.
     ///
     /// Raises:
     ///     RuntimeError: The device is not available.
     ///     TypeError: An argument is none of these.
     #[pyo3(signature = (*args, **kwargs))]
     fn to(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
-        let (mut dtype, mut device) = (None, None);
+        let (mut dtype, mut device, mut format) = (None, None, None);
         let mut copy = false;
         let mut positional = Vec::new();
         for a in args {
@@ -315,13 +326,14 @@ impl PyTensor {
                         (dtype, device) = (Some(other.dtype()), Some(other.device()));
                     }
                     "copy" => copy = v.is_truthy()?,
-                    "non_blocking" | "memory_format" => {}
+                    "memory_format" => format = format_of(Some(&v), "to")?,
+                    "non_blocking" => {}
                     other => return Err(type_error(format!("to() got an unexpected keyword argument '{other}'"))),
                 }
             }
         }
         let t = Self::of(slf);
-        converted(slf, dtype.unwrap_or_else(|| t.dtype()), device.unwrap_or_else(|| t.device()), copy)
+        arranged(slf, dtype.unwrap_or_else(|| t.dtype()), device.unwrap_or_else(|| t.device()), format, copy)
     }
 
     /// The name of the tensor's type; with `dtype` (a dtype or such a name) the tensor converted to it.
@@ -354,60 +366,69 @@ impl PyTensor {
     }
 
     /// This tensor with dtype float32; itself if it has this dtype.
-    fn float(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::F32, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn float(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::F32, "float", memory_format)
     }
 
     /// This tensor with dtype float64; itself if it has this dtype.
-    fn double(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::F64, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn double(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::F64, "double", memory_format)
     }
 
     /// This tensor with dtype int32; itself if it has this dtype.
-    fn int(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::I32, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn int(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::I32, "int", memory_format)
     }
 
     /// This tensor with dtype int64; itself if it has this dtype.
-    fn long(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::I64, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn long(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::I64, "long", memory_format)
     }
 
     /// This tensor with dtype bool; itself if it has this dtype.
-    fn bool(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::Bool, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn bool(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::Bool, "bool", memory_format)
     }
 
     /// This tensor with dtype uint8; itself if it has this dtype.
-    fn byte(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::U8, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn byte(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::U8, "byte", memory_format)
     }
 
     /// This tensor with dtype int8; itself if it has this dtype.
-    fn char(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::I8, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn char(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::I8, "char", memory_format)
     }
 
     /// This tensor with dtype int16; itself if it has this dtype.
-    fn short(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::I16, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn short(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::I16, "short", memory_format)
     }
 
     /// This tensor with dtype float16; itself if it has this dtype.
-    fn half(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::F16, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn half(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::F16, "half", memory_format)
     }
 
     /// This tensor with dtype bfloat16; itself if it has this dtype.
-    fn bfloat16(slf: &Bound<'_, Self>) -> PyObjResult {
-        to_dtype(slf, DType::BF16, false)
+    #[pyo3(signature = (*, memory_format=None))]
+    fn bfloat16(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::BF16, "bfloat16", memory_format)
     }
 
     /// This tensor on the CPU; itself if it is there.
     #[pyo3(signature = (memory_format=None))]
     fn cpu(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
-        let _ = memory_format;
-        converted(slf, Self::of(slf).dtype(), Device::CPU, false)
+        arranged(slf, Self::of(slf).dtype(), Device::CPU, format_of(memory_format, "cpu")?, false)
     }
 
     /// This tensor on the wgpu device; itself if it is there.
@@ -472,24 +493,9 @@ functions_and_methods! {
     }
 }
 
-/// A memory layout for `clone` and similar functions: `contiguous_format` (row-major) or `preserve_format`.
-#[pyclass(name = "memory_format", module = "rgrad", frozen)]
-struct MemoryFormat(&'static str);
-
-#[pymethods]
-impl MemoryFormat {
-    fn __repr__(&self) -> String {
-        format!("rgrad.{}", self.0)
-    }
-}
-
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     register_functions(m)?;
     m.add_function(wrap_pyfunction!(numel, m)?)?;
     m.add_class::<PyStorage>()?;
-    m.add_class::<MemoryFormat>()?;
-    for name in ["contiguous_format", "preserve_format"] {
-        m.add(name, Py::new(m.py(), MemoryFormat(name))?)?;
-    }
-    Ok(())
+    super::memory_format::register(m)
 }

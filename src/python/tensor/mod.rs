@@ -8,6 +8,7 @@ mod compare;
 mod complex;
 pub(crate) mod fast_operators;
 pub(crate) mod identity;
+pub(crate) mod memory_format;
 mod sharing;
 
 use crate::autograd::{Tensor, primitives};

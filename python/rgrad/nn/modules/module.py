@@ -496,14 +496,17 @@ class Module(HasHooks, HasState):
             >>> layer.weight.dtype
             rgrad.float64
         """
-        device, kind = parse_to(args, kwargs)
+        device, kind, form = parse_to(args, kwargs)
         if kind is not None and not kind.is_floating_point:
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
 
         def convert(t: Tensor) -> Tensor:
             if device is not None:
                 t = t.to(device)
-            return t.to(kind) if kind is not None and t.is_floating_point() else t
+            if kind is not None and t.is_floating_point():
+                t = t.to(kind)
+            # Only images have such formats.
+            return t.to(memory_format=form) if form is not None and t.dim() in (4, 5) else t
 
         return self._apply(convert)
 
