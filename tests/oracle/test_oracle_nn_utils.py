@@ -364,6 +364,45 @@ def test_synchronous_batch_norm_is_alike() -> None:
     same(ours[2], theirs[2], 1e-6)
 
 
+def test_dicts_and_lists_of_parameters_are_alike() -> None:
+    def run(T: Any) -> Any:
+        def p(value: float) -> Any:
+            return T.nn.Parameter(T.full((1, 2), float(value)))
+
+        found: list[Any] = []
+        d = T.nn.ParameterDict({"b": p(1), "a": p(2)})
+        d.update({"z": p(3), "c": p(4)})
+        other = T.nn.ParameterDict([("q", p(1)), ("e", 5)])
+        found += [list(d), list(other), list(reversed(d)), list(d | other), repr(other), repr(T.nn.ParameterDict())]
+        d |= other
+        found += [list(d), d.setdefault("k", 3), d.setdefault("b").tolist(), d.popitem()[0], list(d.copy())]
+        found += [list(d.fromkeys(["x", "y"], 1.0)), list(d.state_dict()), len(d)]
+        values = T.nn.ParameterList([p(1), T.ones(2), "x"])
+        found += [repr(values), repr(T.nn.ParameterList()), repr(T.nn.ParameterList([p(1)])), repr(T.nn.Sequential(d))]
+        return [f.replace("torch.", "rgrad.") if isinstance(f, str) else f for f in found]
+
+    assert run(rgrad) == run(torch)
+
+
+@pytest.mark.parametrize("shape", [(4, 2, 3), (2, 4, 3, 3), (6, 2, 1, 3, 3)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_initial_values_that_are_not_random_are_alike(shape: tuple[int, ...], groups: int) -> None:
+    ours, theirs = (T.nn.init.dirac_(T.empty(shape), groups).numpy() for T in (rgrad, torch))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_random_initial_values_are_of_their_kind() -> None:
+    for T in (rgrad, torch):
+        for shape in ((3, 5), (5, 3), (4, 2, 3)):
+            q = T.nn.init.orthogonal_(T.empty(shape, dtype=T.float64), 2.0).reshape(shape[0], -1).numpy() / 2
+            gram = q @ q.T if shape[0] <= q.shape[1] else q.T @ q
+            np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
+        zeros = (T.nn.init.sparse_(T.empty(10, 7), 0.35) == 0).sum(0).tolist()
+        assert zeros == [4] * 7
+        with pytest.warns(FutureWarning, match="`nn.init.uniform` is now deprecated in favor of `nn.init.uniform_`"):
+            T.nn.init.uniform(T.empty(2))
+
+
 def grads_of_nothing(T: Any) -> Any:
     return T.nn.utils.clip_grad_norm_((p for p in []), 1.0)
 
@@ -408,6 +447,15 @@ def lazy_shape(T: Any) -> None:
 
 
 MISTAKES = {
+    "dirac": lambda T: T.nn.init.dirac_(T.ones(2, 2)),
+    "dirac groups": lambda T: T.nn.init.dirac_(T.ones(3, 2, 2), 2),
+    "orthogonal rank": lambda T: T.nn.init.orthogonal_(T.ones(3)),
+    "sparse rank": lambda T: T.nn.init.sparse_(T.ones(3), 0.5),
+    "call of a dict": lambda T: T.nn.ParameterDict()(3),
+    "call of a list": lambda T: T.nn.ParameterList()(3),
+    "pairs": lambda T: T.nn.ParameterDict([3]),
+    "triples": lambda T: T.nn.ParameterDict([(1, 2, 3)]),
+    "no mapping": lambda T: T.nn.ParameterDict(3),
     "empty generator": grads_of_nothing,
     "nan": nan_grads,
     "two weight norms": lambda T: doubled(T, "weight_norm"),

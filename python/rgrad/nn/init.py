@@ -16,11 +16,14 @@ from .._guards import NoGradGuard
 __all__ = [
     "calculate_gain",
     "constant_",
+    "dirac_",
     "eye_",
     "kaiming_normal_",
     "kaiming_uniform_",
     "normal_",
     "ones_",
+    "orthogonal_",
+    "sparse_",
     "trunc_normal_",
     "uniform_",
     "xavier_normal_",
@@ -364,3 +367,130 @@ def kaiming_normal_(
     if _is_empty(tensor):
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
+
+
+@_without_history
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Write the weight of a convolution that gives its input back, as far as there are channels.
+
+    Args:
+        tensor: A weight of 3, 4 or 5 dimensions, which is overwritten.
+        groups: The convolution's groups, each of which gives back the first channels.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: The tensor has another number of dimensions, or ``groups`` does not divide the first.
+
+    Example:
+        >>> nn.init.dirac_(rgrad.empty(1, 1, 3))
+        tensor([[[0., 1., 0.]]])
+    """
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.size(0) % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    tensor.zero_()
+    each = tensor.size(0) // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    for group in range(groups):
+        for channel in range(min(each, tensor.size(1))):
+            tensor[(group * each + channel, channel, *middle)] = 1
+    return tensor
+
+
+@_without_history
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Write a random matrix with orthonormal rows or columns (Saxe et al. 2014).
+
+    Args:
+        tensor: Is overwritten; all dimensions after the first count as one.
+        gain: Scales the result.
+        generator: Source of randomness.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: The tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> q = nn.init.orthogonal_(rgrad.empty(3, 5))
+        >>> rgrad.allclose(q @ q.T, rgrad.eye(3), atol=1e-5)
+        True
+    """
+    import numpy as np
+
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0 or tensor.device.type == "meta":
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    drawn = _core.randn(max(rows, columns), min(rows, columns), dtype=_core.float64, generator=generator)
+    q, r = np.linalg.qr(drawn.numpy())
+    # With positive elements on the diagonal of R the distribution is uniform (Mezzadri 2007).
+    q = q * np.sign(np.diag(r))
+    made = _core.tensor(np.ascontiguousarray(q if rows >= columns else q.T), dtype=tensor.dtype, device=tensor.device)
+    return tensor.copy_(made.reshape(tensor.shape)).mul_(gain)
+
+
+@_without_history
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Draw from a normal distribution and set a part of each column to zero (Martens 2010).
+
+    Args:
+        tensor: A matrix, which is overwritten.
+        sparsity: The part of each column that is zero.
+        std: The standard deviation of the rest.
+        generator: Source of randomness.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: The tensor does not have 2 dimensions.
+
+    Example:
+        >>> int((nn.init.sparse_(rgrad.empty(4, 3), 0.5) == 0).sum())
+        6
+    """
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.device.type == "meta":
+        return tensor
+    rows, columns = tensor.shape
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        chosen = _core.randperm(rows, generator=generator)[: math.ceil(sparsity * rows)].to(tensor.device)
+        tensor[chosen, column] = 0
+    return tensor
+
+
+def _deprecated(function: F) -> F:
+    """PyTorch's old name of a function, without the underscore."""
+    name = function.__name__
+
+    @wraps(function)
+    def old(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    old.__name__ = name[:-1]
+    return old  # type: ignore[return-value]
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

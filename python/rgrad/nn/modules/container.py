@@ -2,10 +2,11 @@
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
 from ..._core import Tensor
+from ..._info import typename
 from ..parameter import Parameter
 from ._text import indented
 from .module import Module
@@ -286,10 +287,10 @@ def _entry(value: object) -> object:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _describe(key: object, value: object) -> str:
+def _describe(key: object, value: object, kind_of: Callable[[Any], Any] = lambda value: value.dtype) -> str:
     if isinstance(value, Tensor):
         kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        return f"({key}): {kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
+        return f"({key}): {kind} containing: [{kind_of(value)} of size {'x'.join(map(str, value.shape))}]"
     return f"({key}): Object of type: {type(value).__name__}"
 
 
@@ -347,11 +348,15 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        return "\n".join(_describe(i, value) for i, value in enumerate(self))
+        return "\n".join("  " + _describe(i, value) for i, value in enumerate(self))
 
-    def __repr__(self) -> str:
-        lines = "\n  ".join(_describe(i, value) for i, value in enumerate(self))
-        return f"{self._get_name()}(\n  {lines}\n)" if lines else f"{self._get_name()}()"
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """It computes nothing.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("ParameterList should not be called.")
 
 
 class ParameterDict(Module):
@@ -365,8 +370,8 @@ class ParameterDict(Module):
         >>> weights["b"] = rgrad.zeros(1)
         >>> weights
         ParameterDict(
-          (w): Parameter containing: [rgrad.float32 of size 2]
-          (b): Parameter containing: [rgrad.float32 of size 1]
+            (w): Parameter containing: [rgrad.FloatTensor of size 2]
+            (b): Parameter containing: [rgrad.FloatTensor of size 1]
         )
     """
 
@@ -438,18 +443,107 @@ class ParameterDict(Module):
     def update(self, parameters: Any) -> None:
         """Add or replace parameters from ``parameters``, a mapping or pairs.
 
+        New names are added in the order of an OrderedDict, of another ParameterDict or of pairs; those of other
+        mappings are sorted.
+
         Raises:
-            TypeError: ``parameters`` cannot be iterated.
+            TypeError: ``parameters`` cannot be iterated, or something in it is no pair.
+            ValueError: Something in it has not two entries.
         """
         if not isinstance(parameters, Iterable):
             raise TypeError(
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got "
-                f"{type(parameters)}"
+                f"{type(parameters).__name__}"
             )
-        pairs = parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
-        for key, value in list(pairs):
+        if isinstance(parameters, (OrderedDict, ParameterDict)):
+            pairs = list(parameters.items())
+        elif isinstance(parameters, Mapping):
+            pairs = sorted(parameters.items())
+        else:
+            pairs = []
+            for place, pair in enumerate(parameters):
+                where = f"ParameterDict update sequence element #{place}"
+                if not isinstance(pair, Iterable):
+                    raise TypeError(f"{where} should be Iterable; is{type(pair).__name__}")
+                entry: Any = pair
+                if len(entry) != 2:
+                    raise ValueError(f"{where} has length {len(entry)}; 2 is required")
+                pairs.append((entry[0], entry[1]))
+        for key, value in pairs:
             self[key] = value
 
-    def __repr__(self) -> str:
-        lines = "\n  ".join(_describe(key, value) for key, value in self.items())
-        return f"{self._get_name()}(\n  {lines}\n)" if lines else f"{self._get_name()}()"
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def copy(self) -> "ParameterDict":
+        """Another dict of the same parameters.
+
+        Returns:
+            A new dict.
+        """
+        return ParameterDict(OrderedDict(self.items()))
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter named ``key``, which becomes ``default`` if there is none.
+
+        Args:
+            key: A name.
+            default: A parameter, a tensor or anything else.
+
+        Returns:
+            What is there now.
+        """
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the last parameter and give back its name and itself.
+
+        Returns:
+            A pair.
+
+        Raises:
+            KeyError: There is none.
+        """
+        if not self._keys:
+            raise KeyError("popitem(): ParameterDict is empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> "ParameterDict":
+        """A dict with one value at all names.
+
+        Args:
+            keys: Names.
+            default: The value.
+
+        Returns:
+            A new dict.
+        """
+        return ParameterDict((key, default) for key in keys)
+
+    def __or__(self, other: "ParameterDict") -> "ParameterDict":
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: "ParameterDict") -> "ParameterDict":
+        made = other.copy()
+        made.update(self)
+        return made
+
+    def __ior__(self, other: "ParameterDict") -> Self:
+        self.update(other)
+        return self
+
+    def extra_repr(self) -> str:
+        return "\n".join("  " + _describe(key, value, typename) for key, value in self.items())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """It computes nothing.
+
+        Raises:
+            RuntimeError: Always.
+        """
+        raise RuntimeError("ParameterDict should not be called.")
