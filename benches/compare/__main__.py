@@ -58,6 +58,7 @@ def main() -> int:
     from rows_norms import ROWS as NORMS
     from rows_pool import ROWS as POOL
     from rows_small import ROWS as SMALL
+    from rows_training import ROWS as TRAINING
     from rows_transforms import CHECKS as TRANSFORMED
     from rows_transforms import ROWS as TRANSFORMS
     from rows_wgpu import CHECKS as WGPU
@@ -70,6 +71,7 @@ def main() -> int:
         *NORMS,
         *ATTENTION,
         *POOL,
+        *TRAINING,
         *FUSION,
         *TRANSFORMS,
         *TRANSFORMED,

@@ -62,7 +62,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=False)))
     if isinstance(first, Sequence):
-        if any(len(sample) != len(first) for sample in batch):
+        if len(set(map(len, batch))) != 1:
             raise RuntimeError("each element in list of batch should be of equal size")
         joined = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=False)]
         return joined if isinstance(first, tuple) else _same_kind(first, list(enumerate(joined)))
@@ -71,7 +71,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 
 def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Tensors of one shape, stacked along a new dimension 0."""
-    return _core.stack(list(batch), 0)
+    return _core.stack(batch, 0)
 
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:

@@ -91,7 +91,7 @@ unsafe impl Sync for Placement {}
 
 /// A program with its memory, ready to be run over any range of its elements.
 pub struct Runner {
-    placement: Placement,
+    placement: Box<Placement>,
     steps: Vec<PreparedStep>,
     walks: Vec<StridedRead>,
     constants: Vec<ConstantLine>,
@@ -224,7 +224,7 @@ impl Runner {
             }
             steps.push(PreparedStep { kernel, slots, register, size: step.out.size(), cast, narrow });
         }
-        let placement = Placement { n, inputs: inputs.iter().map(|i| i.ptr).collect(), places: SmallVec::from_slice(places) };
+        let placement = Box::new(Placement { n, inputs: inputs.iter().map(|i| i.ptr).collect(), places: SmallVec::from_slice(places) });
         let gathered = walks.len();
         let lone = match &steps[..] {
             [step] => {
