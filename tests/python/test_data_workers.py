@@ -331,6 +331,21 @@ def test_an_abandoned_iterator_ends_its_workers() -> None:
     assert all(not process.is_alive() for process in processes)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_leaves_the_workers_alone() -> None:
+    iterator = iter(DataLoader(Squares(12), batch_size=2, num_workers=2))
+    assert next(iterator).x[0, 0].item() == 0
+    pid = os.fork()
+    if pid == 0:
+        try:
+            del iterator
+            gc.collect()
+        finally:
+            os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert [b.x[0, 0].item() for b in iterator] == [2, 4, 6, 8, 10]
+
+
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 

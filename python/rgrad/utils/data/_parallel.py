@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import socket
 import time
@@ -39,7 +40,7 @@ class WorkerPool:
 
     def __init__(self, context: Any, job: Job) -> None:
         self.workers: list[_Worker] = []
-        self._end = weakref.finalize(self, _stop, self.workers)
+        self._end = weakref.finalize(self, _stop, self.workers, os.getpid())
         forks = context.get_start_method() == "fork"
         try:
             for number in range(job.num_workers):
@@ -111,20 +112,27 @@ def _died(workers: list[_Worker]) -> RuntimeError:
     return error
 
 
-def _stop(workers: list[_Worker]) -> None:
-    """End workers: they hear of a closed socket, also while they send an answer."""
+def _stop(workers: list[_Worker], owner: int) -> None:
+    """End workers: they hear of a closed socket, also while they send an answer.
+
+    Args:
+        workers: The workers.
+        owner: The process whose workers they are. A fork of it has the objects too, and must leave the workers alone.
+    """
+    if os.getpid() != owner:
+        for worker in workers:
+            worker.sock.close()
+        return
     for worker in workers:
         with contextlib.suppress(OSError):
             worker.sock.shutdown(socket.SHUT_RDWR)
         worker.sock.close()
     end = time.monotonic() + _PATIENCE
     for worker in workers:
-        with contextlib.suppress(AssertionError):
-            # AssertionError: a fork of the loader's process has the object, and is not the worker's parent.
-            worker.process.join(max(0.0, end - time.monotonic()))
-            if worker.process.is_alive():
-                worker.process.terminate()
-                worker.process.join(_PATIENCE)
+        worker.process.join(max(0.0, end - time.monotonic()))
+        if worker.process.is_alive():
+            worker.process.terminate()
+            worker.process.join(_PATIENCE)
 
 
 class ParallelIterator:
