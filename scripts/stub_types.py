@@ -20,7 +20,8 @@ PARAMETERS = {
         "weights prepend append values condition a b bias "
         "resize_as_.the_template "
         "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
-        "query key scaled_dot_product_attention.value attn_mask "
+        "query key scaled_dot_product_attention.value attn_mask w_ih w_hh b_ih b_hh "
+        "gru_cell.hx rnn_tanh_cell.hx rnn_relu_cell.hx "
         "kron.other copy_.other is_same_size.other take_along_dim.indices "
         "split.tensor new_state out lerp.end __matmul__.value "
         "__rmatmul__.value _make_subclass.data _gradient_edge.tensor _leaf_hooks.tensor "
@@ -35,6 +36,7 @@ PARAMETERS = {
         "_set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
         "training transposed use_input_stats cudnn_enable cudnn_enabled is_causal enable_gqa "
+        "set_autocast_enabled.enabled set_autocast_cache_enabled.enabled "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
     ),
     **each(
@@ -62,7 +64,7 @@ PARAMETERS = {
         "normal.std add.input sub.input subtract.input rsub.input div.input divide.input true_divide.input pow.input",
     ),
     **each("_Sizes", "size stride sizes shape split_sizes normalized_shape"),
-    **each("_str", "reduction rounding_mode approximate reduce interpolation indexing __format__.spec"),
+    **each("_str", "reduction rounding_mode approximate reduce interpolation indexing device_type __format__.spec"),
     **each(
         "_Dims",
         "dims squeeze.dim squeeze_.dim roll.shifts destination movedim.source moveaxis.source "
@@ -89,6 +91,7 @@ PARAMETERS = {
     "norm.p": "_Number | _str",
     "bernoulli_.p": "_float | Tensor",
     "q": "_float | Sequence[_float] | Tensor",
+    "lstm_cell.hx": "Sequence[Tensor]",
     "repeats": "_int | Sequence[_int] | Tensor",
     "indices": "Sequence[Tensor | None]",
     "split_size_or_sections": "_int | Sequence[_int]",
@@ -114,7 +117,7 @@ RESULTS = {
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
         "is_inference is_contiguous is_same_size is_signed is_frozen is_anomaly_enabled is_anomaly_check_nan_enabled "
-        "is_warn_always_enabled is_conj is_neg "
+        "is_warn_always_enabled is_conj is_neg is_autocast_enabled is_autocast_cache_enabled _autocasts "
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
         "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
@@ -125,7 +128,7 @@ RESULTS = {
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
         "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
         "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
-        "_enter_dual UntypedStorage.nbytes UntypedStorage.size",
+        "autocast_increment_nesting autocast_decrement_nesting _enter_dual UntypedStorage.nbytes UntypedStorage.size",
     ),
     **each("_str", "__repr__ __format__ Node.name"),
     **each("_float", "__float__ _site_bench"),
@@ -144,18 +147,21 @@ RESULTS = {
         "_pop_saved_tensors_hooks _set_before_write _wgpu_check_process _wgpu_empty_cache _wgpu_fail_in _wgpu_install "
         "_wgpu_keep_pipelines _wgpu_reset_peak _wgpu_synchronize _push_torch_function_mode _skip_torch_function_once "
         "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "
-        "save_for_forward set_materialize_grads register_hooks __init__",
+        "save_for_forward set_materialize_grads register_hooks set_autocast_enabled set_autocast_dtype "
+        "set_autocast_cache_enabled clear_autocast_cache __init__",
     ),
-    **each("_DType", "get_default_dtype promote_types result_type"),
+    **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype"),
     **each("device", "get_default_device"),
     **each("HookHandle", "Tensor.register_hook register_post_accumulate_grad_hook Node.register_hook register_prehook"),
     **each("Generator", "manual_seed clone_state"),
     **each("Size", "broadcast_shapes"),
-    **each("_tuple[Tensor, Tensor]", "var_mean std_mean"),
+    **each("_tuple[Tensor, Tensor]", "var_mean std_mean gru rnn_tanh rnn_relu lstm_cell"),
     **each("np.ndarray[Any, np.dtype[Any]]", "numpy __array__"),
     **each("Iterator[Tensor]", "__iter__"),
     **each("UntypedStorage", "untyped_storage"),
     **each("SavedTensor", "_make_saved_tensor"),
+    "lstm": "_tuple[Tensor, Tensor, Tensor]",
+    "_autocast_widened": "_tuple[Any, ...]",
     "aminmax": "_return_types.aminmax",
     "requires_grad_": "Self",
     "Generator.get_state": "Tensor",

@@ -46,8 +46,10 @@ from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
 
 if TYPE_CHECKING:
     from . import __future__ as __future__
+    from . import amp as amp
     from . import backends as backends
     from . import compiler as compiler
+    from . import cpu as cpu
     from . import cuda as cuda
     from . import func as func
     from . import jit as jit
@@ -102,6 +104,7 @@ if TYPE_CHECKING:
     from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
     from ._settings import set_flush_denormal as set_flush_denormal
     from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
+    from .amp.autocast_mode import autocast as autocast
     from .func import vmap as vmap
     from .nn.functional import bilinear as bilinear
     from .nn.functional import channel_shuffle as channel_shuffle
@@ -178,6 +181,8 @@ __getattr__, __dir__ = _lazily(
         "__future__",
         "backends",
         "compiler",
+        "amp",
+        "cpu",
         "cuda",
         "func",
         "jit",
@@ -195,6 +200,7 @@ __getattr__, __dir__ = _lazily(
         "wgpu",
     ),
     {
+        "autocast": "amp.autocast_mode",
         "load": "serialization",
         "save": "serialization",
         "vmap": "func",
@@ -217,10 +223,13 @@ __all__ = sorted(  # noqa: PLE0605
         *_LEGACY_TYPES,
         *_NUMERIC,
         *_SETTINGS,
+        "amp",
+        "autocast",
         "autograd",
         "backends",
         "cdist",
         "compiler",
+        "cpu",
         "cuda",
         "e",
         "enable_grad",

@@ -1779,6 +1779,12 @@ def _ask_below(number: _int) -> _int:
 def _ask_torch_function(func: Any, relevant_args: Any, args: Any, kwargs: Any) -> Any:
     """Calls the overrides of modes and of the elements of ``relevant_args``, in PyTorch's order."""
 
+def _autocast_widened(*args: Any) -> _tuple[Any, ...]:
+    """The arguments, with tensors as an operation takes them that autocast runs in float32."""
+
+def _autocasts() -> _bool:
+    """Whether a context is open on this thread, for any device."""
+
 _autograd: Any
 
 def _before_fork() -> None: ...
@@ -2309,6 +2315,12 @@ def avg_pool3d(
 ) -> Tensor:
     """The mean of each window of the last three dimensions."""
 
+def autocast_decrement_nesting() -> _int:
+    """Notes that a context closes. Returns how many are open."""
+
+def autocast_increment_nesting() -> _int:
+    """Notes that a context opens. Returns how many are open."""
+
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -2450,6 +2462,9 @@ def clamp_max(input: Tensor, max: _Operand, *, out: Tensor | None = None) -> Ten
 
 def clamp_min(input: Tensor, min: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Limits every element to at least `min`."""
+
+def clear_autocast_cache() -> None:
+    """Forgets converted weights."""
 
 def clip(
     input: Tensor, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None
@@ -2984,6 +2999,9 @@ def gelu(input: Tensor, *, approximate: _str = "none") -> Tensor:
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The same as `outer`."""
 
+def get_autocast_dtype(device_type: _str) -> _DType:
+    """The smaller float type of a kind of device."""
+
 def get_default_device() -> device:
     """The default device of this thread's new tensors."""
 
@@ -3042,6 +3060,39 @@ def group_norm(
 
     Raises:
         RuntimeError: The channels cannot be divided into so many groups, or the shapes do not match.
+    """
+
+def gru(*args: Any) -> _tuple[Tensor, Tensor]:
+    """A network of gated recurrent units (Cho et al. 2014): all steps, layers and directions.
+
+    Args:
+        args: As for `lstm`, but that hx is one tensor.
+
+    Returns:
+        The result of each step, and the last states.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
+    """
+
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """One step of a gated recurrent unit.
+
+    Args:
+        input: The input, of shape (N, features) or (features).
+        hx: The state, of shape (N, size) or (size).
+        w_ih: Weights of the input, of shape (3 * size, features).
+        w_hh: Weights of the state, of shape (3 * size, size).
+        b_ih: Biases of shape (3 * size), or None.
+        b_hh: The same.
+
+    Returns:
+        The new state.
+
+    Raises:
+        RuntimeError: Shapes do not fit.
     """
 
 def gt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -3146,6 +3197,12 @@ def is_anomaly_check_nan_enabled() -> _bool:
 
 def is_anomaly_enabled() -> _bool:
     """Whether anomaly mode is on."""
+
+def is_autocast_cache_enabled() -> _bool:
+    """Whether weights that autocast has converted are kept until the outermost context ends."""
+
+def is_autocast_enabled(device_type: _str = "wgpu") -> _bool:
+    """Whether autocast is on for a kind of device; without one, for wgpu."""
 
 def is_complex(input: Tensor) -> _bool:
     """Whether a tensor's dtype is complex: always False, as rgrad has no complex dtypes."""
@@ -3320,6 +3377,48 @@ def logsumexp(input: Tensor, dim: _Dims, keepdim: _bool = False, *, out: Tensor 
     """`log(sum(exp(x)))` over `dim`, without overflow."""
 
 long: dtype
+
+def lstm(*args: Any) -> _tuple[Tensor, Tensor, Tensor]:
+    """A network of long short-term memory (Hochreiter and Schmidhuber 1997): all steps, layers and directions.
+
+    Args:
+        args: Either input (L, N, features), hx (two tensors (layers * directions, N, size)), params, has_biases,
+        num_layers, dropout,
+            train, bidirectional, batch_first; or data (n, features), batch_sizes, hx, params, has_biases,
+            num_layers, dropout, train,
+            bidirectional.
+
+    Returns:
+        The result of each step, and the last states and cells.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
+    """
+
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> _tuple[Tensor, Tensor]:
+    """One step of long short-term memory.
+
+    Args:
+        input: The input, of shape (N, features) or (features).
+        hx: State and cell, of shape (N, size) or (size).
+        w_ih: Weights of the input, of shape (4 * size, features).
+        w_hh: Weights of the state, of shape (4 * size, size).
+        b_ih: Biases of shape (4 * size), or None.
+        b_hh: The same.
+
+    Returns:
+        The new state and cell.
+
+    Raises:
+        RuntimeError: Shapes do not fit.
+    """
 
 def lt(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is less."""
@@ -3900,6 +3999,72 @@ def rms_norm(
         RuntimeError: The shapes do not match.
     """
 
+def rnn_relu(*args: Any) -> _tuple[Tensor, Tensor]:
+    """As `rnn_tanh`, with `max(x, 0)` in the place of the hyperbolic tangent.
+
+    Args:
+        args: As for `gru`.
+
+    Returns:
+        The result of each step, and the last states.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
+    """
+
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """As `rnn_tanh_cell`, with `max(x, 0)` in the place of the hyperbolic tangent.
+
+    Args:
+        input: The input, of shape (N, features) or (features).
+        hx: The state, of shape (N, size) or (size).
+        w_ih: Weights of the input, of shape (size, features).
+        w_hh: Weights of the state, of shape (size, size).
+        b_ih: Biases of shape (size), or None.
+        b_hh: The same.
+
+    Returns:
+        The new state.
+
+    Raises:
+        RuntimeError: Shapes do not fit.
+    """
+
+def rnn_tanh(*args: Any) -> _tuple[Tensor, Tensor]:
+    """A network with `tanh(W x + b + U h + c)` as its step (Elman 1990): all steps, layers and directions.
+
+    Args:
+        args: As for `gru`.
+
+    Returns:
+        The result of each step, and the last states.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
+    """
+
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
+    """One step `tanh(W x + b + U h + c)`.
+
+    Args:
+        input: The input, of shape (N, features) or (features).
+        hx: The state, of shape (N, size) or (size).
+        w_ih: Weights of the input, of shape (size, features).
+        w_hh: Weights of the state, of shape (size, size).
+        b_ih: Biases of shape (size), or None.
+        b_hh: The same.
+
+    Returns:
+        The new state.
+
+    Raises:
+        RuntimeError: Shapes do not fit.
+    """
+
 def roll(input: Tensor, shifts: _Dims, dims: _Dims = ()) -> Tensor:
     """The elements shifted along `dims` by `shifts`; elements beyond one end reappear at the other."""
 
@@ -4007,6 +4172,15 @@ def set_anomaly_enabled(enabled: _bool, check_nan: _bool = True) -> None:
         enabled: Whether anomaly mode is on.
         check_nan: Whether a NaN in a gradient is an error.
     """
+
+def set_autocast_cache_enabled(enabled: _bool) -> None:
+    """Switches the keeping of converted weights on or off."""
+
+def set_autocast_dtype(device_type: _str, dtype: _DType) -> None:
+    """Sets the smaller float type of a kind of device, on this thread."""
+
+def set_autocast_enabled(device_type: _str, enabled: _bool) -> None:
+    """Switches autocast on or off for a kind of device, on this thread."""
 
 def set_default_device(device: _Device) -> None:
     """Sets the default device of this thread's new tensors; None removes the setting.
@@ -4434,6 +4608,8 @@ __all__ = [
     "_after_fork",
     "_ask_below",
     "_ask_torch_function",
+    "_autocast_widened",
+    "_autocasts",
     "_autograd",
     "_before_fork",
     "_call_site",
@@ -4555,6 +4731,8 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast_decrement_nesting",
+    "autocast_increment_nesting",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
@@ -4587,6 +4765,7 @@ __all__ = [
     "clamp",
     "clamp_max",
     "clamp_min",
+    "clear_autocast_cache",
     "clip",
     "clone",
     "col2im",
@@ -4670,6 +4849,7 @@ __all__ = [
     "ge",
     "gelu",
     "ger",
+    "get_autocast_dtype",
     "get_default_device",
     "get_default_dtype",
     "get_device",
@@ -4681,6 +4861,8 @@ __all__ = [
     "grid_sampler_2d",
     "grid_sampler_3d",
     "group_norm",
+    "gru",
+    "gru_cell",
     "gt",
     "half",
     "hardshrink",
@@ -4708,6 +4890,8 @@ __all__ = [
     "int64",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_autocast_enabled",
     "is_complex",
     "is_conj",
     "is_floating_point",
@@ -4751,6 +4935,8 @@ __all__ = [
     "logspace",
     "logsumexp",
     "long",
+    "lstm",
+    "lstm_cell",
     "lt",
     "manual_seed",
     "masked_fill",
@@ -4834,6 +5020,10 @@ __all__ = [
     "resolve_neg",
     "result_type",
     "rms_norm",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
     "roll",
     "rot90",
     "round",
@@ -4848,6 +5038,9 @@ __all__ = [
     "select",
     "select_scatter",
     "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
     "set_default_device",
     "set_default_dtype",
     "set_memory_limit",

@@ -2,6 +2,7 @@
 
 use super::declared::declare;
 use super::pointwise as pw;
+use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
 use crate::layout::Dims;
@@ -10,6 +11,8 @@ use smallvec::smallvec;
 
 /// `x` where it is positive, else `weight * x`: with one weight for all, or one for each channel, which is dimension 1.
 pub fn prelu(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let cast = autocast::lower([x, weight])?;
+    let [x, weight] = cast.of([x, weight]);
     if x.dtype() != weight.dtype() {
         return Err(Error::runtime(format!(
             "prelu: Type promoting not supported. Got {} and {}: convert one of them",

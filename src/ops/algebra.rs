@@ -2,10 +2,11 @@
 
 use super::declared::declare;
 use super::index::{WriteTarget, index_copy};
-use super::matmul::{addmm, dot, matmul, outer, squeezed};
+use super::matmul::{addmm, addmm_as_given, dot, matmul, outer, squeezed};
 use super::norm::norm;
 use super::pointwise as pw;
 use super::{create, join, shape};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape, wrap_dim};
@@ -34,7 +35,7 @@ pub fn addmv(input: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Sc
         return Err(Error::shape(format!("size mismatch, got input ({n}), mat ({}x{}), vec ({})", sm[0], sm[1], vec.numel())));
     }
     let addend = if input.rank() == 1 { shape::unsqueeze(input, 1)? } else { input.clone() };
-    squeezed(&addmm(&addend, mat, &shape::unsqueeze(vec, 1)?, beta, alpha)?, 1)
+    squeezed(&addmm_as_given(&addend, mat, &shape::unsqueeze(vec, 1)?, beta, alpha)?, 1)
 }
 
 /// `beta * input + alpha * outer(vec1, vec2)`; the input is broadcast to the product's shape.
@@ -58,6 +59,8 @@ pub fn addr(input: &Tensor, vec1: &Tensor, vec2: &Tensor, beta: Scalar, alpha: S
 
 /// `beta * input + alpha * sum(batch1 @ batch2)` over the batch; the input is broadcast to a product's shape.
 pub fn addbmm(input: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = autocast::lower([input, batch1, batch2])?;
+    let [input, batch1, batch2] = cast.of([input, batch1, batch2]);
     let (sa, sb) = (batch1.shape(), batch2.shape());
     for (s, name) in [(&sa, "batch1"), (&sb, "batch2")] {
         if s.len() != 3 {

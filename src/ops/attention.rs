@@ -5,6 +5,7 @@ use super::attention_op::{Attend, shared_heads, weights};
 use super::dropout::dropout;
 use super::matmul::matmul;
 use super::shape::expand_to;
+use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, apply, mode, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, broadcast, broadcast_many};
@@ -95,6 +96,9 @@ fn with_lead(t: &Tensor, lead: &[usize], grouped: bool) -> Result<Tensor> {
 /// attention where it is true. The weights of a query without any key are 0.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, options: AttentionOptions) -> Result<Tensor> {
     let AttentionOptions { dropout: p, causal, scale: given_scale, grouped } = options;
+    let (cast, of_mask) = (autocast::lower([q, k, v])?, mask.map(|m| autocast::lower([m])).transpose()?);
+    let [q, k, v] = cast.of([q, k, v]);
+    let mask = mask.map(|m| of_mask.as_ref().map_or(m, |cast| cast.of([m])[0]));
     check(q, k, v, mask)?;
     if !(0.0..=1.0).contains(&p) {
         return Err(Error::runtime(format!("dropout probability has to be between 0 and 1, but got {p}")));

@@ -244,7 +244,7 @@ impl Op for Attend {
         }
         let refs: SmallVec<[&Array; 4]> = operands.iter().collect();
         // The result lies in memory as the queries do: heads beside each other, where they are parts of rows.
-        let inside = !q.is_contiguous() && q.rank() == 4 && q.layout().transpose(1, 2).is_contiguous();
+        let inside = !q.is_contiguous() && q.rank() == 4 && q.layout().transpose(1, 2).is_contiguous() && s.e == s.ev;
         let rows_of = if inside { [s.batch, s.l, s.heads, s.ev] } else { [s.batch, s.heads, s.l, s.ev] };
         let outs: [(&[usize], DType); 2] = [(&rows_of, dtype), (&[s.batch, s.l, s.heads], dtype.computed())];
         let made = Array::request(self.request(AttentionPass::Forward, s, inside), &refs, &outs)?;

@@ -1,6 +1,7 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
 use crate::array::{Array, Bounds, IndexPlan};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs, with_batch};
 use crate::autograd::{
@@ -595,6 +596,8 @@ impl Op for Trace {
 
 /// The sum of a matrix's diagonal.
 pub fn trace(t: &Tensor) -> Result<Tensor> {
+    let cast = autocast::widen([t])?;
+    let [t] = cast.of([t]);
     if t.rank() != 2 {
         return Err(Error::runtime(format!("trace: expected a matrix, but got tensor with dim {}", t.rank())));
     }

@@ -6,6 +6,7 @@ use super::reduce::{mean_as, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
 use crate::array::requests::{self, Request};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
@@ -47,18 +48,24 @@ fn float_loss(x: &Tensor, target: &Tensor, kernel: &str) -> Result<()> {
 
 /// The squared difference.
 pub fn mse_loss(x: &Tensor, target: &Tensor, how: Reduction) -> Result<Tensor> {
+    let cast = autocast::widen([x, target])?;
+    let [x, target] = cast.of([x, target]);
     float_loss(x, target, "mse_cpu")?;
     reduced(pw::call(RowId::MseLoss, &[x.into(), target.into()], &[])?, how, Some("MseLossBackward0"))
 }
 
 /// The absolute difference.
 pub fn l1_loss(x: &Tensor, target: &Tensor, how: Reduction) -> Result<Tensor> {
+    let cast = autocast::widen([x, target])?;
+    let [x, target] = cast.of([x, target]);
     float_loss(x, target, "l1_cpu")?;
     reduced(pw::abs(&pw::sub(x, target)?)?, how, None)
 }
 
 /// Quadratic for differences below `beta`, linear above.
 pub fn smooth_l1_loss(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> Result<Tensor> {
+    let cast = autocast::widen([x, target])?;
+    let [x, target] = cast.of([x, target]);
     if beta < 0.0 {
         return Err(Error::runtime(format!("smooth_l1_loss does not support negative values for beta, got {beta}")));
     }
@@ -71,6 +78,8 @@ pub fn smooth_l1_loss(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) ->
 
 /// As `smooth_l1_loss` times `delta`.
 pub fn huber_loss(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> Result<Tensor> {
+    let cast = autocast::widen([x, target])?;
+    let [x, target] = cast.of([x, target]);
     if delta <= 0.0 {
         return Err(Error::runtime(format!("huber_loss does not support non-positive values for delta, got {delta}")));
     }
@@ -99,6 +108,8 @@ pub fn binary_cross_entropy_with_logits(
     pos_weight: Option<&Tensor>,
     how: Reduction,
 ) -> Result<Tensor> {
+    let cast = autocast::widen([x, target])?;
+    let [x, target] = cast.of([x, target]);
     same_size(x, target)?;
     if !target.dtype().is_float() {
         return Err(Error::runtime(format!(
@@ -123,6 +134,8 @@ pub fn binary_cross_entropy_with_logits(
 
 /// The cross entropy of probabilities and targets in 0..=1; logarithms are not taken below -100.
 pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> Result<Tensor> {
+    let cast = autocast::widen([x, target])?;
+    let [x, target] = cast.of([x, target]);
     let (a, b) = (x.shape(), target.shape());
     if a != b {
         return Err(Error::value(format!(
@@ -300,6 +313,10 @@ impl Op for Nll {
 /// Minus the log-probability of each target's class, times the class's weight. Inputs are (C), (N, C) or (N, C, d1, ...), targets the same
 /// without C. A mean is over weights; targets equal to `ignore` count for nothing.
 pub fn nll_loss(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction, ignore: i64) -> Result<Tensor> {
+    let cast = autocast::widen([x])?;
+    let [x] = cast.of([x]);
+    let of_weight = weight.map(|w| autocast::widen([w])).transpose()?;
+    let weight = weight.map(|w| of_weight.as_ref().map_or(w, |cast| cast.of([w])[0]));
     let (sx, st) = (x.shape(), target.shape());
     if sx.is_empty() {
         return Err(Error::value(format!("Expected 1 or more dimensions (got {})", sx.len())));
@@ -358,6 +375,10 @@ pub fn nll_loss(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduc
 
 /// The cross entropy of `softmax(x)` along the class dimension (1, or 0 of one dimension) and classes or, in x's shape, probabilities.
 pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction, ignore: i64, smoothing: f64) -> Result<Tensor> {
+    let cast = autocast::widen([x])?;
+    let [x] = cast.of([x]);
+    let of_weight = weight.map(|w| autocast::widen([w])).transpose()?;
+    let weight = weight.map(|w| of_weight.as_ref().map_or(w, |cast| cast.of([w])[0]));
     if !(0.0..=1.0).contains(&smoothing) {
         return Err(Error::runtime(format!("label_smoothing must be between 0.0 and 1.0. Got: {smoothing}")));
     }

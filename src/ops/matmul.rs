@@ -3,6 +3,7 @@
 use super::declared::declare;
 use super::pointwise as pw;
 use crate::array::Array;
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{
@@ -331,6 +332,8 @@ fn rank_error(what: &str) -> Error {
 
 /// The product of two matrices.
 pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = autocast::lower([a, b])?;
+    let [a, b] = cast.of([a, b]);
     if a.rank() != 2 {
         return Err(rank_error(&format!("self must be a matrix: mm got a tensor of shape {}", fmt_shape(&a.shape()))));
     }
@@ -342,6 +345,8 @@ pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// The products of two batches of matrices, (b, m, k) and (b, k, n).
 pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = autocast::lower([a, b])?;
+    let [a, b] = cast.of([a, b]);
     let (sa, sb) = (a.shape(), b.shape());
     if sa.len() != 3 {
         return Err(rank_error(&format!("batch1 must be a 3D tensor: bmm got a tensor of shape {}", fmt_shape(&sa))));
@@ -433,6 +438,13 @@ pub fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// `beta * c + alpha * (a @ b)` of matrices; `c` broadcasts to the product's shape.
 pub fn addmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = autocast::lower([c, a, b])?;
+    let [c, a, b] = cast.of([c, a, b]);
+    addmm_as_given(c, a, b, beta, alpha)
+}
+
+/// As `addmm`, with or without autocast.
+pub(super) fn addmm_as_given(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
     for (t, name) in [(a, "mat1"), (b, "mat2")] {
         if t.rank() != 2 {
             return Err(rank_error(&format!("{name} must be a matrix, got {}-D tensor", t.rank())));
@@ -443,6 +455,8 @@ pub fn addmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) ->
 
 /// `beta * c + alpha * (a @ b)` of batches of matrices; `c` broadcasts to the product's shape.
 pub fn baddbmm(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = autocast::lower([c, a, b])?;
+    let [c, a, b] = cast.of([c, a, b]);
     let (sa, sb) = (a.shape(), b.shape());
     for (s, name) in [(&sa, "batch1"), (&sb, "batch2")] {
         if s.len() != 3 {
@@ -477,6 +491,9 @@ fn add_product(c: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, 
 
 /// `x @ w^T + bias` over the last dimension of `x`; `w` is (out, in) or a vector (in).
 pub fn linear(x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let (cast, of_bias) = (autocast::lower([x, w])?, bias.map(|b| autocast::lower([b])).transpose()?);
+    let [x, w] = cast.of([x, w]);
+    let bias = bias.map(|b| of_bias.as_ref().map_or(b, |cast| cast.of([b])[0]));
     let (rx, rw) = (x.rank(), w.rank());
     if rw == 1 {
         let y = matmul(x, w)?;
@@ -530,6 +547,8 @@ pub(super) fn squeezed(t: &Tensor, dim: usize) -> Result<Tensor> {
 
 /// PyTorch's `matmul`: dot, matrix-vector, matrix and batched products by the ranks of the operands; batches broadcast.
 pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = autocast::lower([a, b])?;
+    let [a, b] = cast.of([a, b]);
     match (a.rank(), b.rank()) {
         (2, 2) => product(a, false, b, false),
         (0, _) | (_, 0) => {

@@ -37,6 +37,8 @@ pub mod pool;
 pub mod quantile;
 pub mod random;
 pub mod rearrange;
+pub mod recurrent;
+mod recurrent_op;
 pub mod reduce;
 pub(crate) mod room;
 pub mod resample;

@@ -5,6 +5,7 @@ use super::gather::gather;
 use super::order::sort;
 use super::pointwise as pw;
 use super::{index, reduce, shape};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::{Creation, Tensor, ViewOp, primitives, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
@@ -74,6 +75,8 @@ fn check(name: &str, x: &Tensor, q: Q<'_>) -> Result<()> {
 /// The `q`-quantiles along `dim` (of all elements without). Several of them form a new first dimension. A nan makes a row's quantiles nan,
 /// or with `skip_nan` is passed over.
 pub fn quantile(x: &Tensor, q: Q<'_>, dim: Option<i64>, keepdim: bool, how: Interpolation, skip_nan: bool) -> Result<Tensor> {
+    let cast = autocast::widen([x])?;
+    let [x] = cast.of([x]);
     let name = if skip_nan { "nanquantile" } else { "quantile" };
     check(name, x, q)?;
     let several = matches!(q, Q::Tensor(t) if t.rank() == 1);

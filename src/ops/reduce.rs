@@ -4,6 +4,7 @@ use super::declared::declare;
 use super::pointwise as pw;
 use super::{join, scan};
 use crate::array::{Array, reduced_shape};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view};
 use crate::backend::requests::{Reducer, summed};
@@ -278,6 +279,8 @@ impl Op for Prod {
 
 /// The product over one dimension (all without). Integers and bool give int64 unless `dtype` says otherwise.
 pub fn prod(x: &Tensor, dim: Option<i64>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let cast = autocast::widen([x])?;
+    let [x] = cast.of([x]);
     let dims = dim.map(|d| [d]);
     let over = ReducedDims::new(x, dims.as_ref().map(|d| &d[..]), keepdim)?;
     apply1(&Prod { over, dtype, named: dim.is_some() }, &[x])

@@ -70,6 +70,12 @@ def test_autoencoder(device: str, tmp_path: Path) -> None:
     assert right >= 60
 
 
+def test_forecast(device: str, tmp_path: Path) -> None:
+    text = run("forecast", tmp_path, device, "--steps", "10" if device == "wgpu" else "120", "--ahead", "60")
+    first, last = numbers(r"number ([\d.]+) at first, ([\d.]+) in the end", text)
+    assert last < first * (0.9 if device == "wgpu" else 0.1)
+
+
 def test_bad_options_are_refused(tmp_path: Path) -> None:
     command = [sys.executable, EXAMPLES / "characters.py", "--out", tmp_path, "--width", "6"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

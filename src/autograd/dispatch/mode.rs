@@ -29,19 +29,22 @@ pub enum Watch {
     Captured = 8,
     /// A derivative transform was entered while recording was off: nothing is recorded below its level.
     QuietBelow = 16,
+    /// Autocast is on: listed functions convert their inputs.
+    Autocast = 32,
 }
 
 impl Mode {
-    /// Whether operations on small arrays may take the fast path. `Watch::Captured` concerns in-place writes only, so it does not prevent it.
+    /// Whether operations on small arrays may take the fast path. `Watch::Captured` concerns in-place writes only, and
+    /// `Watch::Autocast` functions that do not take it, so they do not prevent it.
     #[inline]
     pub fn allows_fast_path(self) -> bool {
-        self.watch & !(Watch::Captured as u8) == 0
+        self.watch & !(Watch::Captured as u8 | Watch::Autocast as u8) == 0
     }
 
     /// As `allows_fast_path`, for in-place writes.
     #[inline]
     pub fn allows_fast_writes(self) -> bool {
-        self.watch == 0
+        self.watch & !(Watch::Autocast as u8) == 0
     }
 
     #[inline]

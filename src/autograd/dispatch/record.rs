@@ -12,7 +12,7 @@
 //! - *Saved tensor hooks*: `finish` lets the hooks in force pack what the node has saved.
 //! - *Subclasses*: `__torch_function__` runs before dispatch (`python/overrides/`). Outputs are new tensors without an object of the embedding
 //!   language, so they are of the plain class.
-//! - *Autocast*: not built. It converts inputs, so it belongs before `History::of`.
+//! - *Autocast*: `autocast.rs` converts the inputs of listed functions, before they check dtypes and come to dispatch.
 //! - *Profiler*: not built. It opens a range where `History` is made and closes it at the end of `finish`.
 //!
 //! A watcher that has to see every operation sets a bit of `Mode::watch`. Then `Mode::allows_fast_path` is false, and every operation goes

@@ -157,7 +157,7 @@ pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Suppor
         Request::Scan(s) => s.kind.is_float_only(),
         Request::Random(r) => r.distribution.is_float_only(),
         Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) | Request::Attention(_) => true,
-        Request::Resample(_) | Request::GridSample(_) => true,
+        Request::Resample(_) | Request::GridSample(_) | Request::Recurrent(_) => true,
         Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),
         Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
         Request::Conv(_) if dtype == DType::Bool => return Support::No("PyTorch has no convolution of bool"),

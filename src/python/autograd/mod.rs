@@ -3,6 +3,7 @@
 //! The engine is called in `backward`, nodes are in `node`, transforms and tangents in `transforms`. Not here: the rules themselves (the core's
 //! `autograd`), and gradient modes as contexts (`rgrad.autograd`).
 
+mod autocast;
 mod backward;
 mod context_owner;
 pub(crate) mod function;
@@ -340,6 +341,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     part.add_class::<saved::SavedTensor>()?;
     part.add_function(wrap_pyfunction!(_unsafe_set_version_counter, &part)?)?;
     m.add_submodule(&part)?;
+    autocast::register(m)?;
     node::register(m)?;
     hooks::register(m)?;
     backward::register(m)?;

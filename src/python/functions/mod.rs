@@ -16,6 +16,7 @@ mod normalize;
 mod order;
 pub(crate) mod pointwise;
 mod random;
+mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 mod update;
@@ -37,6 +38,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     normalize::register(m)?;
     conv::register(m)?;
     attention::register(m)?;
+    recurrent::register(m)?;
     loss::register(m)?;
     update::register(m)
 }

@@ -39,6 +39,7 @@ from ._activation import (
     tanhshrink,
     threshold,
 )
+from ._attention import multi_head_attention_forward
 from ._distance import bilinear, cosine_similarity, pairwise_distance, pdist
 from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from ._embedding import embedding, embedding_bag
@@ -220,6 +221,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
@@ -239,6 +241,7 @@ __all__ = [
     "rms_norm",
     "rrelu",
     "rrelu_",
+    "scaled_dot_product_attention",
     "selu",
     "selu_",
     "sigmoid",

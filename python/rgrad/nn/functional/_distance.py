@@ -5,6 +5,7 @@ import math
 from ... import _core
 from ..._core import Tensor
 from ..._overridable import overridable
+from ...amp.autocast_mode import autocast
 
 _MODES = (
     "use_mm_for_euclid_dist_if_necessary",
@@ -118,6 +119,14 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
         tensor([[5.],
                 [4.]])
     """
+    if _core._autocasts():
+        x1, x2 = _core._autocast_widened(x1, x2)
+        with autocast(x1.device.type, enabled=False):
+            return _cdist(x1, x2, p, compute_mode)
+    return _cdist(x1, x2, p, compute_mode)
+
+
+def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Tensor:
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode: expected one of {', '.join(_MODES)}")
     for name, x in (("X1", x1), ("X2", x2)):
@@ -189,6 +198,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         >>> F.bilinear(rgrad.ones(2), rgrad.tensor([1.0, 3.0]), rgrad.ones(1, 2, 2))
         tensor([8.])
     """
+    if _core._autocasts():
+        # PyTorch leaves its products as they are.
+        with autocast(input1.device.type, enabled=False):
+            return bilinear(input1, input2, weight, bias)
     if input1.dim() != input2.dim():
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
     for i, (n, m) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):

@@ -96,6 +96,8 @@ def poisson_nll_loss(
         >>> F.poisson_nll_loss(rgrad.tensor([0.0, 1.0]), rgrad.tensor([1.0, 2.0]), reduction="none")
         tensor([1.0000, 0.7183])
     """
+    if _core._autocasts():
+        input, target = _core._autocast_widened(input, target)
     reduction = reduction_of(reduction, size_average, reduce)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
@@ -232,6 +234,8 @@ def ctc_loss(
         >>> F.ctc_loss(log_probs, rgrad.tensor([[1]]), [3], [1])
         tensor(0.2877)
     """
+    if _core._autocasts():
+        (log_probs,) = _core._autocast_widened(log_probs)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if log_probs.dim() not in (2, 3):

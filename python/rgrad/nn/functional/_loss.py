@@ -359,6 +359,8 @@ def kl_div(
         >>> F.kl_div(q.log(), p, reduction="batchmean")
         tensor(0.1438)
     """
+    if _core._autocasts():
+        input, target = _core._autocast_widened(input, target)
     batchmean = reduction == "batchmean"
     if reduction == "mean":
         warnings.warn(

@@ -44,6 +44,8 @@ def margin_ranking_loss(
         >>> F.margin_ranking_loss(rgrad.tensor([1.0, 2.0]), rgrad.tensor([0.0, 5.0]), rgrad.tensor([1.0, 1.0]))
         tensor(1.5000)
     """
+    if _core._autocasts():
+        input1, input2, target = _core._autocast_widened(input1, input2, target)
     reduction = reduction_of(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
@@ -82,6 +84,8 @@ def hinge_embedding_loss(
         >>> F.hinge_embedding_loss(rgrad.tensor([0.5, 0.25]), rgrad.tensor([1, -1]), reduction="none")
         tensor([0.5000, 0.7500])
     """
+    if _core._autocasts():
+        (input,) = _core._autocast_widened(input)
     reduction = reduction_of(reduction, size_average, reduce)
     far = _core.where(target != 1, (margin - input).clamp(min=0), 0.0)
     near = _core.where(target != -1, input, 0.0)
@@ -121,6 +125,8 @@ def cosine_embedding_loss(
         >>> F.cosine_embedding_loss(x, y, rgrad.tensor([1, -1]), reduction="none")
         tensor([1., 1.])
     """
+    if _core._autocasts():
+        input1, input2, target = _core._autocast_widened(input1, input2, target)
     reduction = reduction_of(reduction, size_average, reduce)
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -165,6 +171,8 @@ def soft_margin_loss(
         >>> F.soft_margin_loss(rgrad.tensor([0.0, 3.0]), rgrad.tensor([1.0, -1.0]), reduction="none")
         tensor([0.6931, 3.0486])
     """
+    if _core._autocasts():
+        input, target = _core._autocast_widened(input, target)
     reduction = reduction_of(reduction, size_average, reduce)
     return reduced(-logsigmoid(target * input), reduction)
 
@@ -246,6 +254,8 @@ def multilabel_margin_loss(
         >>> F.multilabel_margin_loss(x, rgrad.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
     """
+    if _core._autocasts():
+        (input,) = _core._autocast_widened(input)
     reduction = reduction_of(reduction, size_average, reduce)
     x = _rows(input)
     if target.shape != input.shape and not (input.dim() < 2 and target.numel() == input.numel()):
@@ -304,6 +314,8 @@ def multi_margin_loss(
         >>> F.multi_margin_loss(rgrad.tensor([[0.1, 0.2, 0.4, 0.8]]), rgrad.tensor([3]))
         tensor(0.3250)
     """
+    if _core._autocasts():
+        (input,) = _core._autocast_widened(input)
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
@@ -386,6 +398,8 @@ def triplet_margin_loss(
         >>> F.triplet_margin_loss(a, p, n)
         tensor(3.)
     """
+    if _core._autocasts():
+        anchor, positive, negative = _core._autocast_widened(anchor, positive, negative)
     reduction = reduction_of(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")

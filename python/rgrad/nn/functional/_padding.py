@@ -130,6 +130,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         >>> F.pad(rgrad.tensor([1, 2]), (0, 2), value=9)
         tensor([1, 2, 9, 9])
     """
+    if _core._autocasts() and mode in ("reflect", "replicate"):
+        (input,) = _core._autocast_widened(input)
     for i, n in enumerate(pad):
         if isinstance(n, float) or not hasattr(n, "__index__"):
             raise TypeError(

@@ -1,8 +1,9 @@
-"""Helpers over the parameters of a model."""
+"""Helpers over the parameters of a model, and for sequences of several lengths."""
 
 from . import parametrizations as parametrizations
 from . import parametrize as parametrize
 from . import prune as prune
+from . import rnn as rnn
 from . import stateless as stateless
 from .clip_grad import clip_grad_norm as clip_grad_norm
 from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
@@ -27,6 +28,7 @@ __all__ = [
     "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "stateless",

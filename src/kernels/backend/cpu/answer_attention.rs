@@ -1,6 +1,7 @@
 //! Attention on the CPU: the kernels' arguments from the operands.
 
-use super::attention::{self, AttentionJob, AttentionMask, GradientSources, Strided4};
+use super::attention::{self, AttentionJob, AttentionMask, GradientSources};
+use super::blocks::{BlockElement, Strided4};
 use super::operands::{DenseOperand, float, malformed, output, view};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Attention, AttentionPass};
@@ -64,7 +65,7 @@ pub(super) unsafe fn attention(a: &Attention, ins: &[Operand<'_>], outs: &[Optio
             };
             let job = AttentionJob {
                 shape: a.shape,
-                scale: <T as attention::AttentionElement>::narrow(a.scale.to_f64()),
+                scale: <T as BlockElement>::narrow(a.scale.to_f64()),
                 causal: a.causal,
                 q: q.strided::<T>(),
                 k: strided(op, &k)?,

@@ -4,6 +4,7 @@ use super::answer_attention::attention;
 use super::answer_gather as at_positions;
 use super::answer_pool::{grid_sample, pool, resample};
 use super::answer_random::random;
+use super::answer_recurrent::recurrent;
 use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
@@ -120,6 +121,7 @@ impl Backend for Cpu {
                 Request::Pool(p) => pool(p, ins, outs)?,
                 Request::Resample(r) => resample(r, ins, out)?,
                 Request::GridSample(g) => grid_sample(g, ins, out)?,
+                Request::Recurrent(r) => recurrent(r, ins, outs)?,
                 Request::Gemm => answer::gemm(ins, out)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,

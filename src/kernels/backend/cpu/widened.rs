@@ -22,6 +22,7 @@ pub(super) fn is_needed(request: &Request) -> bool {
         | Request::Attention(_)
         | Request::Resample(_)
         | Request::GridSample(_)
+        | Request::Recurrent(_)
         | Request::Gemm => true,
         // Sums at one place are rounded once.
         Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,

@@ -12,6 +12,7 @@ mod norm;
 mod pointwise;
 mod pool;
 mod random;
+mod recurrent;
 mod reduce;
 mod resample;
 pub mod samples;
@@ -30,6 +31,7 @@ pub use norm::{Norm, NormPass, NormShape};
 pub use pointwise::Pointwise;
 pub use pool::{Pool, PoolDivisor, PoolPass, WindowAxis};
 pub use random::{Distribution, Random, below};
+pub use recurrent::{Recurrent, RecurrentCell};
 pub use reduce::{ArgReduce, Reduce, Reducer};
 pub use resample::{Resample, WeightTable};
 pub use scan::{CumulativeExtreme, Scan, ScanKind};
@@ -77,6 +79,7 @@ pub enum Request {
     Pool(Pool),
     Resample(Resample),
     GridSample(GridSample),
+    Recurrent(Recurrent),
     /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
@@ -147,6 +150,7 @@ impl Request {
             Request::Pool(p) => p.op,
             Request::Resample(r) => r.op,
             Request::GridSample(g) => g.op,
+            Request::Recurrent(r) => r.name(),
             Request::Gemm => "matmul",
             Request::IndexRead(i) => i.bounds.name(),
             Request::IndexWrite(w) => w.index.bounds.name(),
@@ -165,6 +169,7 @@ impl Request {
             Request::Norm(n) => n.outputs(),
             Request::Attention(a) => a.outputs(),
             Request::Pool(p) => p.outputs(),
+            Request::Recurrent(r) => r.results().len(),
             _ => 1,
         }
     }

@@ -3,8 +3,8 @@
 use super::{
     Along, ArgReduce, Attention, AttentionPass, AttentionShape, Bounds, Classes, Conv, ConvPass, ConvShape, CumulativeExtreme,
     Distribution, GridBorder, GridMode, GridPass, GridSample, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass, NormShape,
-    Pointwise, Pool, PoolDivisor, PoolPass, Random, Reduce, Reducer, Request, Resample, Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass,
-    Sort, Triangle, WeightTable, WindowAxis, Write,
+    Pointwise, Pool, PoolDivisor, PoolPass, Random, Recurrent, RecurrentCell, Reduce, Reducer, Request, Resample, Scan, ScanKind,
+    ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, WeightTable, WindowAxis, Write,
 };
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, RowId};
@@ -64,6 +64,10 @@ pub fn families() -> Vec<Request> {
         align_corners: false,
         pass: GridPass::Read,
     };
+    let recurrent = |cell| {
+        let batches = [1].into_iter().collect();
+        Request::Recurrent(Recurrent { cell, backward: false, reverse: false, batches, hidden: 1, state: 1 })
+    };
     let mut all = vec![
         Request::Fill(Scalar::Int(0)),
         Request::Copy,
@@ -98,6 +102,10 @@ pub fn families() -> Vec<Request> {
         pool("fold", PoolPass::Fold),
         Request::Resample(Resample { op: "upsample", outer: 1, inner: 1, table: Arc::new(unit) }),
         Request::GridSample(grid),
+        recurrent(RecurrentCell::Tanh),
+        recurrent(RecurrentCell::Relu),
+        recurrent(RecurrentCell::Gru),
+        recurrent(RecurrentCell::Lstm { projected: false }),
         Request::Gemm,
         Request::IndexRead(IndexPlan::one(0, Bounds::Wrap)),
         Request::IndexWrite(IndexWrite { index: IndexPlan::one(0, Bounds::Exact), how: Write::Add }),

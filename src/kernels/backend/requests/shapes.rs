@@ -104,6 +104,7 @@ impl Request {
             (Request::Pool(p), ..) => p.accepts(ins, outs),
             (Request::Resample(r), ..) => r.accepts(ins, outs),
             (Request::GridSample(g), ..) => g.accepts(ins, outs),
+            (Request::Recurrent(r), ..) => r.accepts(ins, outs),
             (Request::Gemm, [Some((a, da)), Some((b, db))], [Some((o, d))]) => {
                 let ([m, k], [k2, n], [om, on]) = (last_two(a), last_two(b), last_two(o));
                 let ranks = a.len() >= 2 && a.len() == b.len() && a.len() == o.len();

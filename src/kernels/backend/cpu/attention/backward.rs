@@ -2,9 +2,10 @@
 //! queries that attend to them. These parts are added up in the order of the keys.
 
 use super::forward::add_mask;
-use super::lanes::Lanes;
-use super::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use super::{AttentionElement, AttentionJob, GradientSources, QUERIES, scratch};
+use super::{AttentionJob, GradientSources, QUERIES};
+use crate::backend::cpu::blocks::lanes::Lanes;
+use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, scratch};
 use crate::backend::cpu::memory::room::filled;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -17,7 +18,7 @@ const TASKS: usize = 16;
 const SHARE: usize = 512;
 
 /// Keys of one head.
-pub(super) struct BackwardTask<'a, T> {
+struct BackwardTask<'a, T> {
     job: &'a AttentionJob<T>,
     from: &'a GradientSources<T>,
     /// Batch, head of keys, first key, end of keys.
@@ -36,9 +37,33 @@ pub(super) struct BackwardTask<'a, T> {
     dv: *mut T,
 }
 
+/// The whole pass.
+pub(super) struct Backward<'a, T> {
+    pub job: &'a AttentionJob<T>,
+    pub from: &'a GradientSources<T>,
+    pub to: [*mut T; 3],
+}
+
+/// The pointers are as `super::backward` requires.
+impl<T: BlockElement> BlockWork<T> for Backward<'_, T> {
+    unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { run::<V>(self.job, self.from, self.to) }
+    }
+}
+
+/// The results of one task are its own.
+impl<T: BlockElement> BlockTask<T> for BackwardTask<'_, T> {
+    #[inline(always)]
+    unsafe fn task<V: Lanes<T = T>>(&self) {
+        // SAFETY: the caller's.
+        unsafe { keys::<V>(self) }
+    }
+}
+
 /// # Safety
 /// As for `super::backward`; the machine has the instructions.
-pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, [dq, dk, dv]: [*mut V::T; 3]) -> Result<()> {
+unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, [dq, dk, dv]: [*mut V::T; 3]) -> Result<()> {
     let s = job.shape;
     let widths = [PanelWidth::of(s.s, V::N), PanelWidth::of(s.e, V::N), PanelWidth::of(s.ev, V::N)];
     let [columns, e, ev] = widths.map(|w| w.padded);
@@ -97,7 +122,7 @@ pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSour
             dv: to[1].at((b * s.s * s.kv_heads + h) * s.ev),
         };
         // SAFETY: the caller's; each task has keys and sums of its own.
-        unsafe { V::backward(&task) };
+        unsafe { V::run(&task) };
     });
     let dq = SharedPointer::new(dq);
     parallel_for(all, |t| {
@@ -141,7 +166,7 @@ unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, lse: V::
 /// # Safety
 /// The task's operands and results are valid, and nothing else writes them.
 #[inline(always)]
-pub(super) unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
+unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
     let zero = V::T::ZERO;
     let (job, from) = (task.job, task.from);
     let (s, [b, kv_head, start, end], [keys, of_k, of_v]) = (job.shape, task.at, task.widths);

@@ -1,8 +1,9 @@
 //! The forward pass: each task has a block of queries of one head, and goes through the keys.
 
-use super::lanes::Lanes;
-use super::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use super::{AttentionElement, AttentionJob, AttentionMask, QUERIES, scratch};
+use super::{AttentionJob, AttentionMask, QUERIES};
+use crate::backend::cpu::blocks::lanes::Lanes;
+use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, scratch};
 use crate::backend::cpu::memory::room::filled;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -12,7 +13,7 @@ use crate::error::Result;
 const KEYS: usize = 128;
 
 /// A block of queries.
-pub(super) struct ForwardTask<'a, T> {
+struct ForwardTask<'a, T> {
     job: &'a AttentionJob<T>,
     /// Batch, head, first query, number of queries.
     at: [usize; 4],
@@ -28,9 +29,33 @@ pub(super) struct ForwardTask<'a, T> {
     lse_step: usize,
 }
 
+/// The whole pass.
+pub(super) struct Forward<'a, T> {
+    pub job: &'a AttentionJob<T>,
+    pub out: *mut T,
+    pub lse: *mut T,
+}
+
+/// The pointers are as `super::forward` requires.
+impl<T: BlockElement> BlockWork<T> for Forward<'_, T> {
+    unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { run::<V>(self.job, self.out, self.lse) }
+    }
+}
+
+/// The results of one task are its own.
+impl<T: BlockElement> BlockTask<T> for ForwardTask<'_, T> {
+    #[inline(always)]
+    unsafe fn task<V: Lanes<T = T>>(&self) {
+        // SAFETY: the caller's.
+        unsafe { queries::<V>(self) }
+    }
+}
+
 /// # Safety
 /// As for `super::forward`; the machine has the instructions.
-pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse: *mut V::T) -> Result<()> {
+unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse: *mut V::T) -> Result<()> {
     let s = job.shape;
     let widths = [PanelWidth::of(s.s, V::N), PanelWidth::of(s.ev, V::N)];
     let (key_size, value_size) = (s.e * widths[0].padded, s.s * widths[1].padded);
@@ -68,7 +93,7 @@ pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse
             lse_step: s.heads,
         };
         // SAFETY: the caller's; each task has results of its own.
-        unsafe { V::forward(&task) };
+        unsafe { V::run(&task) };
     });
     Ok(())
 }
@@ -78,12 +103,7 @@ pub(super) unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse
 /// # Safety
 /// There are `n` scores, of keys from `j` on.
 #[inline(always)]
-pub(super) unsafe fn add_mask<T: AttentionElement>(
-    mask: &AttentionMask<T>,
-    (b, h, i, j): (usize, usize, usize, usize),
-    s: *mut T,
-    n: usize,
-) {
+pub(super) unsafe fn add_mask<T: BlockElement>(mask: &AttentionMask<T>, (b, h, i, j): (usize, usize, usize, usize), s: *mut T, n: usize) {
     // SAFETY: the caller's.
     unsafe {
         let s = std::slice::from_raw_parts_mut(s, n);
@@ -159,7 +179,7 @@ unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V::T {
 /// # Safety
 /// The task's operands and results are valid, and nothing else writes them.
 #[inline(always)]
-pub(super) unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
+unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
     let (zero, one, low) = (V::T::ZERO, V::T::ONE, V::T::LOWEST);
     let job = task.job;
     let (s, [b, h, first, rows], [keys, values]) = (job.shape, task.at, task.widths);

@@ -1,18 +1,16 @@
-//! Vectors of each instruction set, and the functions that are compiled for it. A vector type is only used on a machine that has its
+//! Vectors of each instruction set, and tasks compiled for it. A vector type is only used on a machine that has its
 //! instructions.
 
-use super::backward::BackwardTask;
-use super::forward::ForwardTask;
 use super::tile::BlockProduct;
-use super::{AttentionElement, backward, forward, tile};
+use super::{BlockElement, BlockTask};
 use crate::backend::cpu::math;
 use crate::backend::cpu::num::Base;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::cpu::num::{Avx2, F32x16};
 
 /// A vector of numbers.
-pub(super) trait Lanes: Copy + 'static {
-    type T: AttentionElement;
+pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
+    type T: BlockElement;
     const N: usize;
     /// Rows of a tile: as many as leave registers for the operands.
     const ROWS: usize;
@@ -32,12 +30,45 @@ pub(super) trait Lanes: Copy + 'static {
     /// The larger one; of nan either.
     unsafe fn larger(self, o: Self) -> Self;
     unsafe fn exp(self) -> Self;
+    unsafe fn sigmoid(self) -> Self;
+    unsafe fn tanh(self) -> Self;
 
-    // The functions below, compiled for these instructions.
+    /// The task, compiled for these instructions.
+    unsafe fn run<K: BlockTask<Self::T>>(task: &K);
 
-    unsafe fn product(p: &BlockProduct<Self::T>);
-    unsafe fn forward(task: &ForwardTask<'_, Self::T>);
-    unsafe fn backward(task: &BackwardTask<'_, Self::T>);
+    #[inline(always)]
+    unsafe fn product(p: &BlockProduct<Self::T>) {
+        // SAFETY: the caller's.
+        unsafe { Self::run(p) }
+    }
+
+    /// `n` numbers, and zeros if that is fewer than a vector has.
+    #[inline(always)]
+    unsafe fn load_up_to(p: *const Self::T, n: usize) -> Self {
+        // SAFETY: there are `n`.
+        unsafe {
+            if n >= Self::N {
+                return Self::load(p);
+            }
+            let mut v = [Self::T::ZERO; 16];
+            std::ptr::copy_nonoverlapping(p, v.as_mut_ptr(), n);
+            Self::load(v.as_ptr())
+        }
+    }
+
+    /// The first `n` numbers.
+    #[inline(always)]
+    unsafe fn store_up_to(self, p: *mut Self::T, n: usize) {
+        // SAFETY: there is room for `n`.
+        unsafe {
+            if n >= Self::N {
+                return self.store(p);
+            }
+            let mut v = [Self::T::ZERO; 16];
+            self.store(v.as_mut_ptr());
+            std::ptr::copy_nonoverlapping(v.as_ptr(), p, n);
+        }
+    }
 
     /// The numbers merged as a tree.
     #[inline(always)]
@@ -76,21 +107,9 @@ macro_rules! instance {
             use super::*;
 
             $(#[target_feature(enable = $features)])?
-            pub(super) unsafe fn product<V: Lanes>(p: &BlockProduct<V::T>) {
+            pub(super) unsafe fn run<V: Lanes, K: BlockTask<V::T>>(task: &K) {
                 // SAFETY: the caller's.
-                unsafe { tile::product::<V>(p) }
-            }
-
-            $(#[target_feature(enable = $features)])?
-            pub(super) unsafe fn forward<V: Lanes>(task: &ForwardTask<'_, V::T>) {
-                // SAFETY: the caller's.
-                unsafe { forward::queries::<V>(task) }
-            }
-
-            $(#[target_feature(enable = $features)])?
-            pub(super) unsafe fn backward<V: Lanes>(task: &BackwardTask<'_, V::T>) {
-                // SAFETY: the caller's.
-                unsafe { backward::keys::<V>(task) }
+                unsafe { task.task::<V>() }
             }
         }
     };
@@ -104,29 +123,19 @@ instance!(avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 macro_rules! compiled {
     ($name:ident) => {
         #[inline(always)]
-        unsafe fn product(p: &BlockProduct<Self::T>) {
+        unsafe fn run<K: BlockTask<Self::T>>(task: &K) {
             // SAFETY: the caller's.
-            unsafe { $name::product::<Self>(p) }
-        }
-        #[inline(always)]
-        unsafe fn forward(task: &ForwardTask<'_, Self::T>) {
-            // SAFETY: the caller's.
-            unsafe { $name::forward::<Self>(task) }
-        }
-        #[inline(always)]
-        unsafe fn backward(task: &BackwardTask<'_, Self::T>) {
-            // SAFETY: the caller's.
-            unsafe { $name::backward::<Self>(task) }
+            unsafe { $name::run::<Self, K>(task) }
         }
     };
 }
 
 /// Four numbers without instructions of their own.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlainLanes<T>([T; 4]);
+pub(in crate::backend::cpu) struct PlainLanes<T>([T; 4]);
 
 macro_rules! plain {
-    ($t:ty, $exp:path) => {
+    ($t:ty, $exp:path, $sigmoid:path, $tanh:path) => {
         impl Lanes for PlainLanes<$t> {
             type T = $t;
             const N: usize = 4;
@@ -175,16 +184,25 @@ macro_rules! plain {
             unsafe fn exp(self) -> Self {
                 PlainLanes(self.0.map($exp))
             }
+            #[inline(always)]
+            unsafe fn sigmoid(self) -> Self {
+                PlainLanes(self.0.map($sigmoid))
+            }
+            #[inline(always)]
+            unsafe fn tanh(self) -> Self {
+                PlainLanes(self.0.map($tanh))
+            }
             compiled!(plain);
         }
     };
 }
-plain!(f32, math::f32::exp::<Base>);
-plain!(f64, math::f64::exp::<Base>);
+plain!(f32, math::f32::exp::<Base>, math::f32::sigmoid::<Base>, math::f32::tanh::<Base>);
+plain!(f64, math::f64::exp::<Base>, math::f64::sigmoid::<Base>, math::f64::tanh::<Base>);
 
 #[cfg(target_arch = "x86_64")]
 mod registers {
     use super::*;
+    use crate::backend::cpu::math::{f32, f64};
     use std::arch::x86_64::*;
 
     impl Lanes for F32x16 {
@@ -236,15 +254,23 @@ mod registers {
         unsafe fn exp(self) -> Self {
             math::lanes::exp(self)
         }
+        #[inline(always)]
+        unsafe fn sigmoid(self) -> Self {
+            math::lanes::sigmoid(self)
+        }
+        #[inline(always)]
+        unsafe fn tanh(self) -> Self {
+            math::lanes::tanh(self)
+        }
         compiled!(avx512);
     }
 
     macro_rules! register {
-        ($(#[$doc:meta])* $name:ident = $register:ident of $t:ty, $n:literal x $rows:literal, $instance:ident, $exp:path,
+        ($(#[$doc:meta])* $name:ident = $register:ident of $t:ty, $n:literal x $rows:literal, $instance:ident, $math:ident,
          $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $one:ident $number:ident) => {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
-            pub(in super::super) struct $name($register);
+            pub(in crate::backend::cpu) struct $name($register);
 
             impl Lanes for $name {
                 type T = $t;
@@ -299,7 +325,17 @@ mod registers {
                 #[inline(always)]
                 unsafe fn exp(self) -> Self {
                     // SAFETY: the caller's.
-                    unsafe { self.each($exp) }
+                    unsafe { self.each($math::exp::<Avx2>) }
+                }
+                #[inline(always)]
+                unsafe fn sigmoid(self) -> Self {
+                    // SAFETY: the caller's.
+                    unsafe { self.each($math::sigmoid::<Avx2>) }
+                }
+                #[inline(always)]
+                unsafe fn tanh(self) -> Self {
+                    // SAFETY: the caller's.
+                    unsafe { self.each($math::tanh::<Avx2>) }
                 }
                 compiled!($instance);
             }
@@ -308,19 +344,19 @@ mod registers {
 
     register!(
         /// Eight `f32` of AVX2.
-        F32x8 = __m256 of f32, 8 x 4, avx2, math::f32::exp::<Avx2>,
+        F32x8 = __m256 of f32, 8 x 4, avx2, f32,
         _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps _mm_load_ss _mm_cvtss_f32
     );
     register!(
         /// Four `f64` of AVX2.
-        F64x4 = __m256d of f64, 4 x 4, avx2, math::f64::exp::<Avx2>,
+        F64x4 = __m256d of f64, 4 x 4, avx2, f64,
         _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd _mm_load_sd _mm_cvtsd_f64
     );
     register!(
         /// Eight `f64` of AVX-512.
-        F64x8 = __m512d of f64, 8 x 8, avx512, math::f64::exp::<Avx2>,
+        F64x8 = __m512d of f64, 8 x 8, avx512, f64,
         _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_max_pd _mm_load_sd _mm_cvtsd_f64
     );
 }
 #[cfg(target_arch = "x86_64")]
-pub(super) use registers::{F32x8, F64x4, F64x8};
+pub(in crate::backend::cpu) use registers::{F32x8, F64x4, F64x8};

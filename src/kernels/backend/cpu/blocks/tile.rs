@@ -2,11 +2,11 @@
 //! Columns beyond the last one are zeros.
 
 use super::lanes::Lanes;
-use super::{AttentionElement, Strided4};
+use super::{BlockElement, BlockTask, Strided4};
 
 /// `c += a b`, or `c = a b`. The sum over k is never divided.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BlockProduct<T> {
+pub(in crate::backend::cpu) struct BlockProduct<T> {
     pub m: usize,
     pub k: usize,
     pub a: *const T,
@@ -26,7 +26,7 @@ pub(super) struct BlockProduct<T> {
 
 /// How columns are divided into panels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PanelWidth {
+pub(in crate::backend::cpu) struct PanelWidth {
     pub wide: bool,
     pub columns: usize,
     /// Columns of all panels.
@@ -45,17 +45,18 @@ impl PanelWidth {
     }
 }
 
-/// # Safety
-/// The blocks are readable and writable; `c` overlaps neither operand. The machine has the instructions.
-#[inline(always)]
-pub(super) unsafe fn product<V: Lanes>(p: &BlockProduct<V::T>) {
-    // SAFETY: the caller's.
-    unsafe {
-        match (p.wide, p.transposed) {
-            (true, false) => panels::<V, 2, false>(p),
-            (true, true) => panels::<V, 2, true>(p),
-            (false, false) => panels::<V, 1, false>(p),
-            (false, true) => panels::<V, 1, true>(p),
+/// The blocks are readable and writable; `c` overlaps neither operand.
+impl<T: BlockElement> BlockTask<T> for BlockProduct<T> {
+    #[inline(always)]
+    unsafe fn task<V: Lanes<T = T>>(&self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match (self.wide, self.transposed) {
+                (true, false) => panels::<V, 2, false>(self),
+                (true, true) => panels::<V, 2, true>(self),
+                (false, false) => panels::<V, 1, false>(self),
+                (false, true) => panels::<V, 1, true>(self),
+            }
         }
     }
 }
@@ -120,7 +121,7 @@ unsafe fn tile<V: Lanes, const M: usize, const W: usize, const T: bool>(p: &Bloc
 ///
 /// # Safety
 /// The matrix is readable, and there is room for `rows * width.padded` elements.
-pub(super) unsafe fn pack<T: AttentionElement>(
+pub(in crate::backend::cpu) unsafe fn pack<T: BlockElement>(
     x: &Strided4<T>,
     (b, h): (usize, usize),
     (rows, columns): (usize, usize),
@@ -153,7 +154,7 @@ pub(super) unsafe fn pack<T: AttentionElement>(
 ///
 /// # Safety
 /// As for `pack`, with room for `columns * width.padded` elements.
-pub(super) unsafe fn pack_transposed<T: AttentionElement>(
+pub(in crate::backend::cpu) unsafe fn pack_transposed<T: BlockElement>(
     x: &Strided4<T>,
     (b, h): (usize, usize),
     (rows, columns): (usize, usize),

@@ -39,6 +39,10 @@ __all__ = [
     "synchronize",
 ]
 
+from . import amp
+
+__all__ = ["amp", "device_count", "is_available"]
+
 
 def is_available() -> bool:
     """Always False."""

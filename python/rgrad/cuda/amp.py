@@ -1,0 +1,43 @@
+"""Mixed precision under the names that ``rgrad.amp`` replaces. There are no CUDA devices: both are off."""
+
+from typing import Any
+
+from .. import _core
+from ..amp import autocast_mode, grad_scaler
+
+__all__ = ["GradScaler", "autocast"]
+
+
+class autocast(autocast_mode.autocast):
+    """:class:`rgrad.amp.autocast` on CUDA devices, which there are not.
+
+    Args:
+        enabled: Whether autocast was to be on, which a warning says it is not.
+        dtype: The smaller type.
+        cache_enabled: Whether converted weights are kept.
+    """
+
+    def __init__(self, enabled: bool = True, dtype: Any = _core.float16, cache_enabled: bool = True) -> None:
+        super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
+class GradScaler(grad_scaler.GradScaler):
+    """:class:`rgrad.amp.GradScaler` for CUDA devices, which there are not: it is off.
+
+    Args:
+        init_scale: The first scale.
+        growth_factor: What the scale is multiplied by when it grows.
+        backoff_factor: What it is multiplied by after inf or nan.
+        growth_interval: How many steps without inf and nan let it grow.
+        enabled: Whether it was to be on, which a warning says it is not.
+    """
+
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

@@ -1,0 +1,563 @@
+"""Recurrent networks, and their cells alone."""
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ... import _core
+from ..._core import Tensor
+from .. import init
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
+from .module import Module
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+_NETWORKS: dict[str, Callable[..., Any]] = {
+    "LSTM": _core.lstm,
+    "GRU": _core.gru,
+    "RNN_TANH": _core.rnn_tanh,
+    "RNN_RELU": _core.rnn_relu,
+}
+
+
+def _permuted(t: Tensor, order: Tensor | None) -> Tensor:
+    return t if order is None else t.index_select(1, order)
+
+
+class RNNBase(Module):
+    """What recurrent networks have in common: parameters by layer and direction, checks, packed sequences.
+
+    The parameters ``weight_ih_l{k}``, ``weight_hh_l{k}``, ``bias_ih_l{k}``, ``bias_hh_l{k}`` and, with a projection,
+    ``weight_hr_l{k}`` start uniform in ``±1 / sqrt(hidden_size)``; those of the direction from the end have the suffix
+    ``_reverse``.
+
+    Args:
+        mode: ``"LSTM"``, ``"GRU"``, ``"RNN_TANH"`` or ``"RNN_RELU"``.
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        num_layers: How many layers are stacked.
+        bias: Whether there are biases.
+        batch_first: Whether inputs and results are ``(N, L, *)`` instead of ``(L, N, *)``.
+        dropout: The probability of dropout behind all layers but the last one.
+        bidirectional: Whether each layer has a direction from the end, too.
+        proj_size: The size of projected states of an LSTM; 0 for no projection.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Raises:
+        TypeError: ``hidden_size`` is no integer.
+        ValueError: A size or the probability is out of range, or a network other than an LSTM has a projection.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+            )
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                stacklevel=3,
+            )
+        if not isinstance(hidden_size, int):
+            raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
+        if hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable projections")
+        if proj_size >= hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+        if mode not in _GATES:
+            raise ValueError("Unrecognized RNN mode: " + mode)
+        rows, state = _GATES[mode] * hidden_size, proj_size or hidden_size
+        self._flat_weights_names: list[str] = []
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            for suffix in ("", "_reverse")[: 1 + bidirectional]:
+                features = input_size if layer == 0 else state * (1 + bidirectional)
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "weight_hh": (rows, state)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                names = [f"{name}_l{layer}{suffix}" for name in shapes]
+                for name, shape in zip(names, shapes.values(), strict=True):
+                    self.register_parameter(name, Parameter(_core.empty(shape, device=device, dtype=dtype)))
+                self._flat_weights_names += names
+                self._all_weights.append(names)
+        self.reset_parameters()
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: the parameters need not be neighbors in memory."""
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Describe sizes and what is not the default."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.proj_size:
+            text += f", proj_size={self.proj_size}"
+        if self.num_layers != 1:
+            text += f", num_layers={self.num_layers}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if self.batch_first is not False:
+            text += f", batch_first={self.batch_first}"
+        if self.dropout != 0:
+            text += f", dropout={self.dropout}"
+        if self.bidirectional is not False:
+            text += f", bidirectional={self.bidirectional}"
+        return text
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Refuse inputs of another dtype, rank or size than the parameters need."""
+        weight = getattr(self, self._flat_weights_names[0])
+        if input.dtype != weight.dtype:
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"
+            )
+        rank = 3 if batch_sizes is None else 2
+        if input.dim() != rank:
+            raise RuntimeError(f"input must have {rank} dimensions, got {input.dim()}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.shape[-1]}"
+            )
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Give the shape of first states for this input."""
+        return (
+            self.num_layers * (1 + self.bidirectional),
+            self._batch(input, batch_sizes),
+            self.proj_size or self.hidden_size,
+        )
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """Give the shape of first cells for this input."""
+        return (self.num_layers * (1 + self.bidirectional), self._batch(input, batch_sizes), self.hidden_size)
+
+    def _batch(self, input: Tensor, batch_sizes: Tensor | None) -> int:
+        if batch_sizes is not None:
+            return int(batch_sizes[0])
+        return input.shape[0 if self.batch_first else 1]
+
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
+        """Refuse a first state of another shape."""
+        if tuple(hx.shape) != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Refuse inputs and first states that do not fit."""
+        self.check_input(input, batch_sizes)
+        expected = self.get_expected_hidden_size(input, batch_sizes)
+        if self.mode == "LSTM":
+            self.check_hidden_size(hidden[0], expected, "Expected hidden[0] size {}, got {}")
+            cells = self.get_expected_cell_size(input, batch_sizes)
+            self.check_hidden_size(hidden[1], cells, "Expected hidden[1] size {}, got {}")
+        else:
+            self.check_hidden_size(hidden, expected)
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """Bring states into another order of the sequences."""
+        if permutation is None:
+            return hx
+        return tuple(_permuted(t, permutation) for t in hx) if self.mode == "LSTM" else _permuted(hx, permutation)
+
+    def _unbatched(self, input: Tensor, hx: Any) -> bool:
+        """Whether the input is one sequence. Refuses states that are not of the same kind."""
+        name = "LSTM" if self.mode == "LSTM" else "GRU" if self.mode == "GRU" else "RNN"
+        if input.dim() not in (2, 3):
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        batched = input.dim() == 3
+        if hx is None:
+            return not batched
+        if self.mode == "LSTM":
+            ranks = tuple(t.dim() for t in hx)
+            if any(rank != input.dim() for rank in ranks):
+                what = "batched 3-D" if batched else "unbatched 2-D"
+                raise RuntimeError(
+                    f"For {what} input, hx and cx should also be {input.dim()}-D but got ({ranks[0]}-D, {ranks[1]}-D) "
+                    "tensors"
+                )
+        elif hx.dim() != input.dim():
+            what = "batched 3-D" if batched else "unbatched 2-D"
+            raise RuntimeError(f"For {what} input, hx should also be {input.dim()}-D but got {hx.dim()}-D tensor")
+        return not batched
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Run the network.
+
+        Args:
+            input: Sequences of shape ``(L, N, input_size)``, ``(N, L, input_size)`` if ``batch_first``, or
+                ``(L, input_size)`` for one sequence; or packed sequences.
+            hx: The first states, of shape ``(layers * directions, N, size)``, of an LSTM states and cells; by default
+                zeros.
+
+        Returns:
+            The results of all steps, and the last states (of an LSTM states and cells).
+
+        Raises:
+            RuntimeError: Sizes do not fit.
+            ValueError: The input has another rank or dtype.
+        """
+        lstm = self.mode == "LSTM"
+        sizes = order = back = None
+        packed = isinstance(input, PackedSequence)
+        alone = False
+        if packed:
+            input, sizes, order, back = input
+        else:
+            alone = self._unbatched(input, hx)
+            if alone:
+                input = input.unsqueeze(0 if self.batch_first else 1)
+                if hx is not None:
+                    hx = tuple(t.unsqueeze(1) for t in hx) if lstm else hx.unsqueeze(1)
+        if hx is None:
+            if input.dim() != (2 if packed else 3):
+                self.check_input(input, sizes)
+            shapes = [self.get_expected_hidden_size(input, sizes)]
+            if lstm:
+                shapes.append(self.get_expected_cell_size(input, sizes))
+            zeros = tuple(_core.zeros(shape, dtype=input.dtype, device=input.device) for shape in shapes)
+            hx = zeros if lstm else zeros[0]
+        else:
+            hx = self.permute_hidden(hx, order)
+        self.check_forward_args(input, hx, sizes)
+        rest = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        call = _NETWORKS[self.mode]
+        if packed:
+            out, *last = call(input, sizes, hx, self._flat_weights, *rest)
+        else:
+            out, *last = call(input, hx, self._flat_weights, *rest, self.batch_first)
+        state: Any = tuple(last) if lstm else last[0]
+        if packed:
+            return PackedSequence(out, sizes, order, back), self.permute_hidden(state, back)
+        if alone:
+            out = out.squeeze(0 if self.batch_first else 1)
+            state = tuple(t.squeeze(1) for t in state) if lstm else state.squeeze(1)
+        return out, state
+
+
+class RNN(RNNBase):
+    """Elman's network: ``h' = tanh(W x + b + U h + c)``, or with ``max(·, 0)`` instead of the hyperbolic tangent.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        num_layers: How many layers are stacked.
+        nonlinearity: ``"tanh"`` or ``"relu"``.
+        bias: Whether there are biases.
+        batch_first: Whether inputs and results are ``(N, L, *)`` instead of ``(L, N, *)``.
+        dropout: The probability of dropout behind all layers but the last one.
+        bidirectional: Whether each layer has a direction from the end, too.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(L, N, input_size)``; output: ``(L, N, directions * hidden_size)``; states:
+        ``(layers * directions, N, hidden_size)``.
+
+    Raises:
+        ValueError: An argument is out of range, or ``nonlinearity`` is unknown.
+
+    Example:
+        >>> out, state = nn.RNN(3, 4)(rgrad.ones(5, 2, 3))
+        >>> out.shape, state.shape
+        (rgrad.Size([5, 2, 4]), rgrad.Size([1, 2, 4]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if len(args) > 3:
+            self.nonlinearity = args[3]
+            args = args[:3] + args[4:]
+        else:
+            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
+        super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
+
+
+class LSTM(RNNBase):
+    """Long short-term memory (Hochreiter and Schmidhuber 1997), perhaps with projected states (Sak et al. 2014).
+
+    ``i, f, o = sigmoid(W x + b + U h + c)``, ``g = tanh(...)``, ``c' = f c + i g``, ``h' = o tanh(c')``.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a cell.
+        num_layers: How many layers are stacked.
+        bias: Whether there are biases.
+        batch_first: Whether inputs and results are ``(N, L, *)`` instead of ``(L, N, *)``.
+        dropout: The probability of dropout behind all layers but the last one.
+        bidirectional: Whether each layer has a direction from the end, too.
+        proj_size: The size of projected states; 0 for no projection.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(L, N, input_size)``; output: ``(L, N, directions * size)``; states and cells:
+        ``(layers * directions, N, size)``, where size is ``proj_size`` or ``hidden_size``.
+
+    Raises:
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> out, (state, cell) = nn.LSTM(3, 4, num_layers=2)(rgrad.ones(5, 2, 3))
+        >>> out.shape, cell.shape
+        (rgrad.Size([5, 2, 4]), rgrad.Size([2, 2, 4]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("LSTM", *args, **kwargs)
+
+
+class GRU(RNNBase):
+    """Gated recurrent units (Cho et al. 2014).
+
+    ``r, z = sigmoid(W x + b + U h + c)``, ``n = tanh(W x + b + r (U h + c))``, ``h' = (1 - z) n + z h``.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        num_layers: How many layers are stacked.
+        bias: Whether there are biases.
+        batch_first: Whether inputs and results are ``(N, L, *)`` instead of ``(L, N, *)``.
+        dropout: The probability of dropout behind all layers but the last one.
+        bidirectional: Whether each layer has a direction from the end, too.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(L, N, input_size)``; output: ``(L, N, directions * hidden_size)``; states:
+        ``(layers * directions, N, hidden_size)``.
+
+    Raises:
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> out, state = nn.GRU(3, 4, bidirectional=True)(rgrad.ones(5, 2, 3))
+        >>> out.shape, state.shape
+        (rgrad.Size([5, 2, 8]), rgrad.Size([2, 2, 4]))
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", *args, **kwargs)
+
+
+class RNNCellBase(Module):
+    """What cells have in common.
+
+    The parameters ``weight_ih``, ``weight_hh``, ``bias_ih`` and ``bias_hh`` start uniform in
+    ``±1 / sqrt(hidden_size)``.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        bias: Whether there are biases.
+        num_chunks: How many gates there are.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        rows = num_chunks * hidden_size
+        shapes = {
+            "weight_ih": (rows, input_size),
+            "weight_hh": (rows, hidden_size),
+            "bias_ih": (rows,),
+            "bias_hh": (rows,),
+        }
+        for name, shape in shapes.items():
+            there = bias or name.startswith("weight")
+            self.register_parameter(name, Parameter(_core.empty(shape, device=device, dtype=dtype)) if there else None)
+        self.reset_parameters()
+
+    def extra_repr(self) -> str:
+        """Describe sizes and what is not the default."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        if getattr(self, "nonlinearity", "tanh") != "tanh":
+            text += f", nonlinearity={self.nonlinearity}"
+        return text
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _check(self, name: str, input: Tensor, hidden: tuple[Any, ...]) -> None:
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        for k, t in enumerate(hidden):
+            if t is not None and t.dim() not in (1, 2):
+                which = f"hx[{k}]" if len(hidden) > 1 else "hidden"
+                raise ValueError(f"{name}: Expected {which} to be 1D or 2D, got {t.dim()}D instead")
+
+    def _zeros(self, input: Tensor) -> Tensor:
+        return _core.zeros(*input.shape[:-1], self.hidden_size, dtype=input.dtype, device=input.device)
+
+    def _weights(self) -> tuple[Any, ...]:
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+
+
+class RNNCell(RNNCellBase):
+    """One step of :class:`RNN`.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        bias: Whether there are biases.
+        nonlinearity: ``"tanh"`` or ``"relu"``.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(N, input_size)`` or ``(input_size)``; state: ``(N, hidden_size)`` or ``(hidden_size)``.
+
+    Example:
+        >>> nn.RNNCell(3, 4)(rgrad.ones(2, 3)).shape
+        rgrad.Size([2, 4])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Compute the next state from an input and the state ``hx``, by default zeros."""
+        self._check("RNNCell", input, (hx,))
+        hx = self._zeros(input) if hx is None else hx
+        if self.nonlinearity == "tanh":
+            return _core.rnn_tanh_cell(input, hx, *self._weights())
+        if self.nonlinearity == "relu":
+            return _core.rnn_relu_cell(input, hx, *self._weights())
+        raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+
+
+class LSTMCell(RNNCellBase):
+    """One step of :class:`LSTM`.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        bias: Whether there are biases.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(N, input_size)`` or ``(input_size)``; state and cell: ``(N, hidden_size)`` or ``(hidden_size)``.
+
+    Example:
+        >>> state, cell = nn.LSTMCell(3, 4)(rgrad.ones(2, 3))
+        >>> cell.shape
+        rgrad.Size([2, 4])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Compute the next state and cell from an input and ``hx``, the state and cell, by default zeros."""
+        self._check("LSTMCell", input, tuple(hx) if isinstance(hx, (tuple, list)) else (None, None))
+        if hx is None:
+            zeros = self._zeros(input)
+            hx = (zeros, zeros)
+        made: tuple[Tensor, Tensor] = _core.lstm_cell(input, hx, *self._weights())
+        return made
+
+
+class GRUCell(RNNCellBase):
+    """One step of :class:`GRU`.
+
+    Args:
+        input_size: Features of an input.
+        hidden_size: Features of a state.
+        bias: Whether there are biases.
+        device: The device of the parameters.
+        dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(N, input_size)`` or ``(input_size)``; state: ``(N, hidden_size)`` or ``(hidden_size)``.
+
+    Example:
+        >>> nn.GRUCell(3, 4)(rgrad.ones(2, 3)).shape
+        rgrad.Size([2, 4])
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """Compute the next state from an input and the state ``hx``, by default zeros."""
+        self._check("GRUCell", input, (hx,))
+        return _core.gru_cell(input, self._zeros(input) if hx is None else hx, *self._weights())

@@ -1,0 +1,134 @@
+//! The gates of one sequence at one step.
+
+use crate::backend::cpu::blocks::BlockElement;
+use crate::backend::cpu::blocks::lanes::Lanes;
+use crate::backend::requests::RecurrentCell;
+
+/// Where one sequence's numbers at one step are. Null where a cell has none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CellForward<T> {
+    /// The products of input and state, and the biases of the latter.
+    pub x: *const T,
+    pub product: *const T,
+    pub bias: *const T,
+    /// The cell before, or of a GRU the state before.
+    pub before: *const T,
+    pub kept: *mut T,
+    pub cell: *mut T,
+    pub state: *mut T,
+}
+
+/// # Safety
+/// All are as `Recurrent` describes for `h` hidden units.
+#[inline(always)]
+pub(super) unsafe fn forward<V: Lanes>(kind: RecurrentCell, h: usize, p: &CellForward<V::T>) {
+    // SAFETY: the caller's; the last vector has `n` numbers.
+    unsafe {
+        for j in (0..h).step_by(V::N) {
+            let n = h - j;
+            let load = |from: *const V::T, gate: usize| V::load_up_to(from.wrapping_add(gate * h + j), n);
+            let put = |v: V, to: *mut V::T, gate: usize| v.store_up_to(to.wrapping_add(gate * h + j), n);
+            let sum = |gate: usize| load(p.x, gate).plus(load(p.product, gate));
+            match kind {
+                RecurrentCell::Tanh => put(sum(0).tanh(), p.state, 0),
+                RecurrentCell::Relu => put(sum(0).larger(V::splat(V::T::ZERO)), p.state, 0),
+                RecurrentCell::Gru => {
+                    let r = sum(0).plus(load(p.bias, 0)).sigmoid();
+                    let z = sum(1).plus(load(p.bias, 1)).sigmoid();
+                    let inner = load(p.product, 2).plus(load(p.bias, 2));
+                    let new = r.fma(inner, load(p.x, 2)).tanh();
+                    put(r, p.kept, 0);
+                    put(z, p.kept, 1);
+                    put(new, p.kept, 2);
+                    put(inner, p.kept, 3);
+                    put(z.fma(load(p.before, 0).minus(new), new), p.state, 0);
+                }
+                RecurrentCell::Lstm { .. } => {
+                    let (i, f, g, o) = (sum(0).sigmoid(), sum(1).sigmoid(), sum(2).tanh(), sum(3).sigmoid());
+                    let cell = f.fma(load(p.before, 0), i.times(g));
+                    for (gate, v) in [i, f, g, o].into_iter().enumerate() {
+                        put(v, p.kept, gate);
+                    }
+                    put(cell, p.cell, 0);
+                    put(o.times(cell.tanh()), p.state, 0);
+                }
+            }
+        }
+    }
+}
+
+/// As `CellForward`, of the backward pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CellBackward<T> {
+    /// The gradient of the state (before a projection). A GRU's own part of the gradient of the state before is written here.
+    pub g: *mut T,
+    /// The gradient of the cell; that of the cell before is written here.
+    pub g_cell: *mut T,
+    pub kept: *const T,
+    pub cell: *const T,
+    /// The state, before a projection; of an LSTM it is written.
+    pub state: *mut T,
+    /// The cell before, or of a GRU the state before.
+    pub before: *const T,
+    /// The gradients of the products of input and state.
+    pub dx: *mut T,
+    pub dproduct: *mut T,
+}
+
+/// # Safety
+/// As for `forward`.
+#[inline(always)]
+pub(super) unsafe fn backward<V: Lanes>(kind: RecurrentCell, h: usize, p: &CellBackward<V::T>) {
+    // SAFETY: the caller's; the last vector has `n` numbers.
+    unsafe {
+        let (one, zero) = (V::splat(V::T::ONE), V::splat(V::T::ZERO));
+        for j in (0..h).step_by(V::N) {
+            let n = h - j;
+            let load = |from: *const V::T, gate: usize| V::load_up_to(from.wrapping_add(gate * h + j), n);
+            let put = |v: V, to: *mut V::T, gate: usize| v.store_up_to(to.wrapping_add(gate * h + j), n);
+            // The derivatives of sigmoid and tanh, of their results.
+            let slope = |s: V| s.times(one.minus(s));
+            let tanh_slope = |t: V| one.minus(t.times(t));
+            let g = load(p.g, 0);
+            match kind {
+                RecurrentCell::Tanh => put(g.times(tanh_slope(load(p.state, 0))), p.dx, 0),
+                RecurrentCell::Relu => {
+                    let y = load(p.state, 0);
+                    let mut v = [V::T::ZERO; 16];
+                    let mut of = [V::T::ZERO; 16];
+                    y.store(of.as_mut_ptr());
+                    g.store(v.as_mut_ptr());
+                    for (v, y) in v.iter_mut().zip(of) {
+                        if y <= V::T::ZERO {
+                            *v = V::T::ZERO;
+                        }
+                    }
+                    put(V::load(v.as_ptr()).plus(zero), p.dx, 0);
+                }
+                RecurrentCell::Gru => {
+                    let (r, z, new, inner) = (load(p.kept, 0), load(p.kept, 1), load(p.kept, 2), load(p.kept, 3));
+                    let dnew = g.times(one.minus(z)).times(tanh_slope(new));
+                    let dz = g.times(load(p.before, 0).minus(new)).times(slope(z));
+                    let dr = dnew.times(inner).times(slope(r));
+                    for (to, third) in [(p.dx, dnew), (p.dproduct, dnew.times(r))] {
+                        put(dr, to, 0);
+                        put(dz, to, 1);
+                        put(third, to, 2);
+                    }
+                    put(g.times(z), p.g, 0);
+                }
+                RecurrentCell::Lstm { .. } => {
+                    let (i, f, new, o) = (load(p.kept, 0), load(p.kept, 1), load(p.kept, 2), load(p.kept, 3));
+                    let t = load(p.cell, 0).tanh();
+                    let dc = g.times(o).times(tanh_slope(t)).plus(load(p.g_cell, 0));
+                    put(o.times(t), p.state, 0);
+                    put(dc.times(new).times(slope(i)), p.dx, 0);
+                    put(dc.times(load(p.before, 0)).times(slope(f)), p.dx, 1);
+                    put(dc.times(i).times(tanh_slope(new)), p.dx, 2);
+                    put(g.times(t).times(slope(o)), p.dx, 3);
+                    put(dc.times(f), p.g_cell, 0);
+                }
+            }
+        }
+    }
+}
