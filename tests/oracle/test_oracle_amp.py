@@ -112,7 +112,8 @@ def test_contexts() -> None:
             with T.amp.autocast("cpu", enabled=False):
                 seen.append((a @ w).dtype == T.float32)
             with T.cpu.amp.autocast():
-                seen.append((a @ w).dtype == T.bfloat16)
+                # Not the weight, whose float16 form PyTorch keeps and then refuses.
+                seen.append((a @ T.tensor(B)).dtype == T.bfloat16)
             seen.append(T.get_autocast_dtype("cpu") == T.float16)
         (first.sum() + second.sum()).backward()
         seen.append(w.grad.dtype == T.float32 and not T.is_autocast_enabled("cpu"))

@@ -1,10 +1,11 @@
 """Which kernel attention may take. There is one on each device, so the choice is accepted and has no effect."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from enum import IntEnum
 
-__all__ = ["SDPBackend", "sdpa_kernel"]
+# An enumeration takes no arguments of its own, so it is not listed among what has documented ones.
+__all__ = ["sdpa_kernel"]
 
 
 class SDPBackend(IntEnum):
@@ -22,7 +23,7 @@ _chosen: list[list[SDPBackend]] = [[b for b in SDPBackend if b is not SDPBackend
 
 
 @contextmanager
-def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Iterator[dict[str, bool]]:
+def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False) -> Generator[None]:
     """Accept a choice of kernels, inside of the context.
 
     Args:
@@ -47,7 +48,7 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
     _chosen.append(wanted)
     try:
-        yield {}
+        yield
     finally:
         _chosen.pop()
 

@@ -28,6 +28,13 @@ def _permuted(t: Tensor, order: Tensor | None) -> Tensor:
     return t if order is None else t.index_select(1, order)
 
 
+def _no_projection(kwargs: dict[str, Any]) -> None:
+    if "proj_size" in kwargs:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+    for name in kwargs:
+        raise TypeError(f"__init__() got an unexpected keyword argument {name!r}")
+
+
 class RNNBase(Module):
     """What recurrent networks have in common: parameters by layer and direction, checks, packed sequences.
 
@@ -51,6 +58,14 @@ class RNNBase(Module):
     Raises:
         TypeError: ``hidden_size`` is no integer.
         ValueError: A size or the probability is out of range, or a network other than an LSTM has a projection.
+
+    Shape:
+        Input: ``(L, N, input_size)``; output: ``(L, N, directions * size)``; states:
+        ``(layers * directions, N, size)``.
+
+    Example:
+        >>> nn.RNNBase("GRU", 3, 4).all_weights[0][0].shape
+        rgrad.Size([12, 3])
     """
 
     def __init__(
@@ -153,7 +168,16 @@ class RNNBase(Module):
         return text
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Refuse inputs of another dtype, rank or size than the parameters need."""
+        """Refuse inputs of another dtype, rank or size than the parameters need.
+
+        Args:
+            input: The sequences, or the elements of packed ones.
+            batch_sizes: How many packed sequences have each step, or None.
+
+        Raises:
+            RuntimeError: The input has another rank or size.
+            ValueError: It has another dtype.
+        """
         weight = getattr(self, self._flat_weights_names[0])
         if input.dtype != weight.dtype:
             raise ValueError(
@@ -169,7 +193,15 @@ class RNNBase(Module):
             )
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """Give the shape of first states for this input."""
+        """Give the shape of first states for an input.
+
+        Args:
+            input: The sequences, or the elements of packed ones.
+            batch_sizes: How many packed sequences have each step, or None.
+
+        Returns:
+            Layers and directions, sequences, and size.
+        """
         return (
             self.num_layers * (1 + self.bidirectional),
             self._batch(input, batch_sizes),
@@ -177,7 +209,15 @@ class RNNBase(Module):
         )
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """Give the shape of first cells for this input."""
+        """Give the shape of first cells for an input.
+
+        Args:
+            input: The sequences, or the elements of packed ones.
+            batch_sizes: How many packed sequences have each step, or None.
+
+        Returns:
+            Layers and directions, sequences, and size.
+        """
         return (self.num_layers * (1 + self.bidirectional), self._batch(input, batch_sizes), self.hidden_size)
 
     def _batch(self, input: Tensor, batch_sizes: Tensor | None) -> int:
@@ -188,12 +228,31 @@ class RNNBase(Module):
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """Refuse a first state of another shape."""
+        """Refuse a first state of another shape.
+
+        Args:
+            hx: The state.
+            expected_hidden_size: The shape.
+            msg: The text of the error, with places for both shapes.
+
+        Raises:
+            RuntimeError: The shape is another one.
+        """
         if tuple(hx.shape) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Refuse inputs and first states that do not fit."""
+        """Refuse inputs and first states that do not fit.
+
+        Args:
+            input: The sequences, or the elements of packed ones.
+            hidden: The first states, of an LSTM states and cells.
+            batch_sizes: How many packed sequences have each step, or None.
+
+        Raises:
+            RuntimeError: Sizes do not fit.
+            ValueError: The input has another dtype.
+        """
         self.check_input(input, batch_sizes)
         expected = self.get_expected_hidden_size(input, batch_sizes)
         if self.mode == "LSTM":
@@ -204,7 +263,15 @@ class RNNBase(Module):
             self.check_hidden_size(hidden, expected)
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """Bring states into another order of the sequences."""
+        """Bring states into another order of the sequences.
+
+        Args:
+            hx: The states, of an LSTM states and cells.
+            permutation: The order, or None.
+
+        Returns:
+            The same in that order.
+        """
         if permutation is None:
             return hx
         return tuple(_permuted(t, permutation) for t in hx) if self.mode == "LSTM" else _permuted(hx, permutation)
@@ -298,6 +365,7 @@ class RNN(RNNBase):
         bidirectional: Whether each layer has a direction from the end, too.
         device: The device of the parameters.
         dtype: The dtype of the parameters.
+        kwargs: None: ``proj_size`` is refused in PyTorch's words.
 
     Shape:
         Input: ``(L, N, input_size)``; output: ``(L, N, directions * hidden_size)``; states:
@@ -312,17 +380,26 @@ class RNN(RNNBase):
         (rgrad.Size([5, 2, 4]), rgrad.Size([1, 2, 4]))
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        if len(args) > 3:
-            self.nonlinearity = args[3]
-            args = args[:3] + args[4:]
-        else:
-            self.nonlinearity = kwargs.pop("nonlinearity", "tanh")
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"Unknown nonlinearity '{self.nonlinearity}'. Select from 'tanh' or 'relu'.")
-        super().__init__(f"RNN_{self.nonlinearity.upper()}", *args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        _no_projection(kwargs)
+        self.nonlinearity = nonlinearity
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        rest = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, *rest)
 
 
 class LSTM(RNNBase):
@@ -355,8 +432,21 @@ class LSTM(RNNBase):
         (rgrad.Size([5, 2, 4]), rgrad.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__("LSTM", *args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        rest = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
+        super().__init__("LSTM", input_size, hidden_size, *rest)
 
 
 class GRU(RNNBase):
@@ -374,6 +464,7 @@ class GRU(RNNBase):
         bidirectional: Whether each layer has a direction from the end, too.
         device: The device of the parameters.
         dtype: The dtype of the parameters.
+        kwargs: None: ``proj_size`` is refused in PyTorch's words.
 
     Shape:
         Input: ``(L, N, input_size)``; output: ``(L, N, directions * hidden_size)``; states:
@@ -388,10 +479,22 @@ class GRU(RNNBase):
         (rgrad.Size([5, 2, 8]), rgrad.Size([2, 2, 4]))
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if "proj_size" in kwargs:
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        super().__init__("GRU", *args, **kwargs)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        _no_projection(kwargs)
+        rest = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__("GRU", input_size, hidden_size, *rest)
 
 
 class RNNCellBase(Module):
@@ -407,6 +510,13 @@ class RNNCellBase(Module):
         num_chunks: How many gates there are.
         device: The device of the parameters.
         dtype: The dtype of the parameters.
+
+    Shape:
+        Input: ``(N, input_size)`` or ``(input_size)``; state: ``(N, hidden_size)`` or ``(hidden_size)``.
+
+    Example:
+        >>> nn.RNNCellBase(3, 4, True, 3).weight_hh.shape
+        rgrad.Size([12, 4])
     """
 
     def __init__(

@@ -286,6 +286,9 @@ class TransformerEncoder(Module):
         enable_nested_tensor: Accepted; there are no nested tensors.
         mask_check: Accepted, too.
 
+    Shape:
+        Input and output: those of the layer.
+
     Example:
         >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), num_layers=2)
         >>> encoder(rgrad.ones(5, 3, 4)).shape
@@ -341,6 +344,9 @@ class TransformerDecoder(Module):
         decoder_layer: The layer, which is copied.
         num_layers: How many copies there are.
         norm: A module behind the last layer, or None.
+
+    Shape:
+        Input and output: those of the layer.
 
     Example:
         >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), num_layers=2)

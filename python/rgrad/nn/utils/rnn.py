@@ -32,7 +32,7 @@ class PackedSequence(_Fields):
     Sequences stand in the order of their lengths, the longest first. Make one with :func:`pack_padded_sequence` or
     :func:`pack_sequence`.
 
-    Args:
+    Attributes:
         data: The elements, of shape ``(n, *)``.
         batch_sizes: How many sequences have each step: integers on the CPU that never increase.
         sorted_indices: The places of the sequences before they were sorted; None if they were not.
@@ -82,7 +82,15 @@ class PackedSequence(_Fields):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Convert the elements as :meth:`Tensor.to` does."""
+        """Convert the elements as :meth:`Tensor.to` does.
+
+        Args:
+            args: For :meth:`Tensor.to`.
+            kwargs: For :meth:`Tensor.to`.
+
+        Returns:
+            The sequences with other elements, or these themselves.
+        """
         return self._with(self.data.to(*args, **kwargs))
 
     def cpu(self) -> Self:
