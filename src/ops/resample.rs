@@ -6,7 +6,8 @@ use super::pool::no_kernel;
 use crate::array::Array;
 use crate::array::requests::{self, Request, WeightTable};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
-use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1};
+use crate::autograd::transforms::batching::with_batch;
+use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::reduce::one;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 /// How a result is made from elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum ResampleMode {
     Nearest,
     NearestExact,
     Linear,
@@ -30,7 +31,8 @@ struct Axis {
     input: usize,
     output: usize,
     scale: Option<f64>,
-    /// Whether it is left as it is where both sizes are the same, whatever the factor says.
+    /// As in PyTorch: whether equal sizes leave the axis as it is, whatever the factor says, and nearest elements are doubled where the size
+    /// doubles.
     keeps: bool,
 }
 
@@ -95,16 +97,17 @@ type Entries = SmallVec<[(usize, f64); 4]>;
 
 impl Axis {
     /// The weights of result `o`, without a filter.
-    fn entries(&self, mode: Mode, r: Rounded, step: f64, align_corners: bool, o: usize) -> Entries {
+    fn entries(&self, mode: ResampleMode, r: Rounded, step: f64, align_corners: bool, o: usize) -> Entries {
         let last = self.input - 1;
         match mode {
-            Mode::Nearest if self.keeps && self.input == self.output => smallvec![(o, 1.0)],
-            Mode::Nearest => smallvec![((r.product(step, o as f64).floor() as usize).min(last), 1.0)],
-            Mode::NearestExact => {
+            ResampleMode::Nearest if self.keeps && self.input == self.output => smallvec![(o, 1.0)],
+            ResampleMode::Nearest if self.keeps && self.output == 2 * self.input => smallvec![(o / 2, 1.0)],
+            ResampleMode::Nearest => smallvec![((r.product(step, o as f64).floor() as usize).min(last), 1.0)],
+            ResampleMode::NearestExact => {
                 let at = r.place(step, o, false, false);
                 smallvec![((r.sum(at, 0.5).floor() as usize).min(last), 1.0)]
             }
-            Mode::Linear => {
+            ResampleMode::Linear => {
                 if self.input == self.output {
                     return smallvec![(o, 1.0), (o, 0.0)];
                 }
@@ -113,7 +116,7 @@ impl Axis {
                 let t = r.sum(at, -(first as f64)).clamp(0.0, 1.0);
                 smallvec![(first, r.sum(1.0, -t)), ((first + 1).min(last), t)]
             }
-            Mode::Cubic | Mode::Lanczos => {
+            ResampleMode::Cubic | ResampleMode::Lanczos => {
                 let at = r.place(step, o, align_corners, true);
                 let first = at.floor().min(last as f64);
                 let weights = r.cubic(r.sum(at, -first).clamp(0.0, 1.0));
@@ -123,14 +126,14 @@ impl Axis {
     }
 
     /// The weights of result `o` by a filter that is as wide as the results are apart (antialiasing).
-    fn filtered(&self, mode: Mode, r: Rounded, step: f64, o: usize) -> Entries {
-        if self.input == self.output {
+    fn filtered(&self, mode: ResampleMode, r: Rounded, step: f64, o: usize) -> Entries {
+        if self.keeps && self.input == self.output {
             return smallvec![(o, 1.0)];
         }
         let reach = match mode {
-            Mode::Lanczos => 3.0,
-            Mode::Cubic => 2.0,
-            Mode::Nearest | Mode::NearestExact | Mode::Linear => 1.0,
+            ResampleMode::Lanczos => 3.0,
+            ResampleMode::Cubic => 2.0,
+            ResampleMode::Nearest | ResampleMode::NearestExact | ResampleMode::Linear => 1.0,
         };
         let (support, inverse) = if step >= 1.0 { (r.product(reach, step), r.of(1.0 / step)) } else { (reach, 1.0) };
         let center = r.product(step, r.sum(o as f64, 0.5));
@@ -150,7 +153,7 @@ impl Axis {
         entries
     }
 
-    fn table(&self, mode: Mode, antialias: bool, r: Rounded, align_corners: bool) -> Result<WeightTable> {
+    fn table(&self, mode: ResampleMode, antialias: bool, r: Rounded, align_corners: bool) -> Result<WeightTable> {
         let step = r.step(self, align_corners);
         let each = if antialias { 6.0 * step.max(1.0) + 3.0 } else { 4.0 };
         room::check("interpolate", self.output, (each.min(self.input as f64 + 4.0) * 12.0) as usize + 4)?;
@@ -164,13 +167,13 @@ impl Axis {
 }
 
 /// A filter at a distance: a triangle, cubic convolution with the parameter -0.5, or Lanczos' of three lobes.
-fn filter(mode: Mode, x: f64) -> f64 {
+fn filter(mode: ResampleMode, x: f64) -> f64 {
     match mode {
-        Mode::Lanczos => {
+        ResampleMode::Lanczos => {
             let sinc = |x: f64| if x == 0.0 { 1.0 } else { (std::f64::consts::PI * x).sin() / (std::f64::consts::PI * x) };
             if x < 3.0 { sinc(x) * sinc(x / 3.0) } else { 0.0 }
         }
-        Mode::Cubic => {
+        ResampleMode::Cubic => {
             if x < 1.0 {
                 ((1.5 * x) - 2.5) * x * x + 1.0
             } else if x < 2.0 {
@@ -179,13 +182,15 @@ fn filter(mode: Mode, x: f64) -> f64 {
                 0.0
             }
         }
-        Mode::Nearest | Mode::NearestExact | Mode::Linear => (1.0 - x).max(0.0),
+        ResampleMode::Nearest | ResampleMode::NearestExact | ResampleMode::Linear => (1.0 - x).max(0.0),
     }
 }
 
 /// The last dimensions change their sizes, each by its table.
 #[derive(Debug, Clone)]
 struct Upsample {
+    /// Of the input, for the saved attributes.
+    shape: Dims,
     node: &'static str,
     back: &'static str,
     tables: SmallVec<[Arc<WeightTable>; 3]>,
@@ -238,7 +243,10 @@ impl Vjp for Upsample {
         if self.transposed {
             return SavedAttributes::new();
         }
-        let mut all: SavedAttributes = smallvec![("output_size", SavedAttribute::sizes(&self.sizes(WeightTable::output)))];
+        let mut all: SavedAttributes = smallvec![
+            ("output_size", SavedAttribute::sizes(&self.sizes(WeightTable::output))),
+            ("self_sym_sizes", SavedAttribute::sizes(&self.shape)),
+        ];
         all.extend(self.align_corners.map(|b| ("align_corners", SavedAttribute::Bool(b))));
         let names: &[&'static str] =
             if self.scales.len() == 1 { &["scales"] } else { &["scales_d", "scales_h", "scales_w"][3 - self.scales.len()..] };
@@ -248,7 +256,7 @@ impl Vjp for Upsample {
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let tables = self.tables.iter().map(|t| Arc::new(t.transposed())).collect();
-        Ok(one(apply1(&Upsample { tables, transposed: !self.transposed, ..self.clone() }, &[g])?))
+        Ok(one(apply1_growing(&Upsample { tables, transposed: !self.transposed, ..self.clone() }, &[g])?))
     }
 }
 
@@ -266,8 +274,8 @@ impl Op for Upsample {
     fn tangent(&self) -> Tangent {
         Tangent::Linear
     }
-    fn shifted(&self, _batch: usize) -> Option<Self> {
-        Some(self.clone())
+    fn shifted(&self, batch: usize) -> Option<Self> {
+        Some(Upsample { shape: with_batch(batch, &self.shape), ..self.clone() })
     }
 }
 
@@ -301,21 +309,21 @@ fn resampled_bytes(x: &Tensor, tables: &[WeightTable]) -> Result<Tensor> {
 }
 
 /// Nodes of a mode and of its gradient, by the number of dimensions.
-fn nodes(mode: Mode, n: usize, antialias: bool) -> Option<(&'static str, &'static str)> {
+fn nodes(mode: ResampleMode, n: usize, antialias: bool) -> Option<(&'static str, &'static str)> {
     Some(match (mode, n, antialias) {
-        (Mode::Nearest, 1, false) => ("UpsampleNearest1DBackward0", "UpsampleNearest1DBackwardBackward0"),
-        (Mode::Nearest, 2, false) => ("UpsampleNearest2DBackward0", "UpsampleNearest2DBackwardBackward0"),
-        (Mode::Nearest, 3, false) => ("UpsampleNearest3DBackward0", "UpsampleNearest3DBackwardBackward0"),
-        (Mode::NearestExact, 1, false) => ("UpsampleNearestExact1DBackward0", "UpsampleNearestExact1DBackwardBackward0"),
-        (Mode::NearestExact, 2, false) => ("UpsampleNearestExact2DBackward0", "UpsampleNearestExact2DBackwardBackward0"),
-        (Mode::NearestExact, 3, false) => ("UpsampleNearestExact3DBackward0", "UpsampleNearestExact3DBackwardBackward0"),
-        (Mode::Linear, 1, false) => ("UpsampleLinear1DBackward0", "UpsampleLinear1DBackwardBackward0"),
-        (Mode::Linear, 2, false) => ("UpsampleBilinear2DBackward0", "UpsampleBilinear2DBackwardBackward0"),
-        (Mode::Linear, 2, true) => ("UpsampleBilinear2DAaBackward0", "UpsampleBilinear2DAaBackwardBackward0"),
-        (Mode::Linear, 3, false) => ("UpsampleTrilinear3DBackward0", "UpsampleTrilinear3DBackwardBackward0"),
-        (Mode::Cubic, 2, false) => ("UpsampleBicubic2DBackward0", "UpsampleBicubic2DBackwardBackward0"),
-        (Mode::Cubic, 2, true) => ("UpsampleBicubic2DAaBackward0", "UpsampleBicubic2DAaBackwardBackward0"),
-        (Mode::Lanczos, 2, true) => ("UpsampleLanczos2DAaBackward0", "UpsampleLanczos2DAaBackwardBackward0"),
+        (ResampleMode::Nearest, 1, false) => ("UpsampleNearest1DBackward0", "UpsampleNearest1DBackwardBackward0"),
+        (ResampleMode::Nearest, 2, false) => ("UpsampleNearest2DBackward0", "UpsampleNearest2DBackwardBackward0"),
+        (ResampleMode::Nearest, 3, false) => ("UpsampleNearest3DBackward0", "UpsampleNearest3DBackwardBackward0"),
+        (ResampleMode::NearestExact, 1, false) => ("UpsampleNearestExact1DBackward0", "UpsampleNearestExact1DBackwardBackward0"),
+        (ResampleMode::NearestExact, 2, false) => ("UpsampleNearestExact2DBackward0", "UpsampleNearestExact2DBackwardBackward0"),
+        (ResampleMode::NearestExact, 3, false) => ("UpsampleNearestExact3DBackward0", "UpsampleNearestExact3DBackwardBackward0"),
+        (ResampleMode::Linear, 1, false) => ("UpsampleLinear1DBackward0", "UpsampleLinear1DBackwardBackward0"),
+        (ResampleMode::Linear, 2, false) => ("UpsampleBilinear2DBackward0", "UpsampleBilinear2DBackwardBackward0"),
+        (ResampleMode::Linear, 2, true) => ("UpsampleBilinear2DAaBackward0", "UpsampleBilinear2DAaBackwardBackward0"),
+        (ResampleMode::Linear, 3, false) => ("UpsampleTrilinear3DBackward0", "UpsampleTrilinear3DBackwardBackward0"),
+        (ResampleMode::Cubic, 2, false) => ("UpsampleBicubic2DBackward0", "UpsampleBicubic2DBackwardBackward0"),
+        (ResampleMode::Cubic, 2, true) => ("UpsampleBicubic2DAaBackward0", "UpsampleBicubic2DAaBackwardBackward0"),
+        (ResampleMode::Lanczos, 2, true) => ("UpsampleLanczos2DAaBackward0", "UpsampleLanczos2DAaBackwardBackward0"),
         _ => return None,
     })
 }
@@ -326,20 +334,20 @@ fn shown(sizes: &[i64]) -> String {
 }
 
 /// The dtypes of a mode, and the kernel that PyTorch names when it refuses one.
-fn check_dtype(x: &Tensor, mode: Mode, n: usize, antialias: bool) -> Result<()> {
+fn check_dtype(x: &Tensor, mode: ResampleMode, n: usize, antialias: bool) -> Result<()> {
     let dtype = x.dtype();
-    let nearest = matches!(mode, Mode::Nearest | Mode::NearestExact);
+    let nearest = matches!(mode, ResampleMode::Nearest | ResampleMode::NearestExact);
     if dtype.is_float() || dtype == DType::U8 && (nearest || n == 2) {
         return Ok(());
     }
     Err(no_kernel(
         match (mode, n) {
             _ if antialias => "compute_index_ranges_weights",
-            (Mode::Nearest | Mode::NearestExact, 2) => "upsample_nearest2d_channels_last",
-            (Mode::Nearest | Mode::NearestExact, _) => "compute_indices_weights_nearest",
-            (Mode::Linear, 2) => "upsample_bilinear2d_channels_last",
-            (Mode::Linear, _) => "compute_indices_weights_linear",
-            (Mode::Cubic | Mode::Lanczos, _) => "compute_indices_weights_cubic",
+            (ResampleMode::Nearest | ResampleMode::NearestExact, 2) => "upsample_nearest2d_channels_last",
+            (ResampleMode::Nearest | ResampleMode::NearestExact, _) => "compute_indices_weights_nearest",
+            (ResampleMode::Linear, 2) => "upsample_bilinear2d_channels_last",
+            (ResampleMode::Linear, _) => "compute_indices_weights_linear",
+            (ResampleMode::Cubic | ResampleMode::Lanczos, _) => "compute_indices_weights_cubic",
         },
         dtype,
     ))
@@ -349,11 +357,11 @@ fn check_dtype(x: &Tensor, mode: Mode, n: usize, antialias: bool) -> Result<()> 
 pub fn upsample(x: &Tensor, output: &[i64], mode: &str, align_corners: bool, antialias: bool, scales: [Option<f64>; 3]) -> Result<Tensor> {
     let n = output.len();
     let wanted = match mode {
-        "nearest" => Mode::Nearest,
-        "nearest-exact" => Mode::NearestExact,
-        "linear" | "bilinear" | "trilinear" => Mode::Linear,
-        "bicubic" => Mode::Cubic,
-        "lanczos" => Mode::Lanczos,
+        "nearest" => ResampleMode::Nearest,
+        "nearest-exact" => ResampleMode::NearestExact,
+        "linear" | "bilinear" | "trilinear" => ResampleMode::Linear,
+        "bicubic" => ResampleMode::Cubic,
+        "lanczos" => ResampleMode::Lanczos,
         _ => return Err(Error::value(format!("upsample: there is no mode '{mode}'"))),
     };
     let Some((node, back)) = nodes(wanted, n, antialias) else {
@@ -381,13 +389,16 @@ pub fn upsample(x: &Tensor, output: &[i64], mode: &str, align_corners: bool, ant
         return Err(Error::runtime(format!("Non-empty {}D data tensor expected but got a tensor with sizes {}", n + 2, fmt_shape(&shape))));
     }
     check_dtype(x, wanted, n, antialias)?;
+    let keeps = n == 2;
     let scales: SmallVec<[Option<f64>; 3]> = SmallVec::from_slice(&scales[3 - n..]);
     let rounded = Rounded { single: x.dtype() != DType::F64 };
-    let axes =
-        input.iter().zip(output).zip(&scales).map(|((i, o), s)| Axis { input: *i as usize, output: *o as usize, scale: *s, keeps: n == 2 });
+    let axes = input.iter().zip(output).zip(&scales).map(|((i, o), s)| Axis { input: *i as usize, output: *o as usize, scale: *s, keeps });
     // Weights of bytes are made in double precision.
-    let rounded =
-        if x.dtype() == DType::U8 && !matches!(wanted, Mode::Nearest | Mode::NearestExact) { Rounded { single: false } } else { rounded };
+    let rounded = if x.dtype() == DType::U8 && !matches!(wanted, ResampleMode::Nearest | ResampleMode::NearestExact) {
+        Rounded { single: false }
+    } else {
+        rounded
+    };
     let tables = axes.map(|a| a.table(wanted, antialias, rounded, align_corners)).collect::<Result<SmallVec<[WeightTable; 3]>>>()?;
     let elements = tables.iter().map(WeightTable::output).try_fold(shape[0].saturating_mul(shape[1]), usize::checked_mul);
     if elements.and_then(|n| n.checked_mul(8)).is_none_or(|n| n > isize::MAX as usize) {
@@ -396,13 +407,14 @@ pub fn upsample(x: &Tensor, output: &[i64], mode: &str, align_corners: bool, ant
     if x.dtype() == DType::U8 {
         return resampled_bytes(x, &tables);
     }
-    let corners = (!matches!(wanted, Mode::Nearest | Mode::NearestExact)).then_some(align_corners);
+    let corners = (!matches!(wanted, ResampleMode::Nearest | ResampleMode::NearestExact)).then_some(align_corners);
     let tables = tables.into_iter().map(Arc::new).collect();
-    apply1(&Upsample { node, back, tables, transposed: false, align_corners: corners, scales }, &[x])
+    apply1_growing(&Upsample { shape, node, back, tables, transposed: false, align_corners: corners, scales }, &[x])
 }
 
 type Factor = Option<f64>;
 
+#[allow(clippy::too_many_arguments, reason = "those of the declared function")]
 fn upsample_by(
     input: &Tensor,
     size: &[i64],

@@ -122,7 +122,6 @@ for _n in (1, 2, 3):
             _window_samples(_n),
             _max_ref(_n),
             family="pool",
-            composed=_n == 1,
         ),
         Op(
             f"avg_pool{_n}d",
@@ -132,7 +131,6 @@ for _n in (1, 2, 3):
             _window_samples(_n, dilated=False),
             _mean_ref(_n, True),
             family="pool",
-            composed=_n == 1,
         ),
         Op(
             f"lp_pool{_n}d",
@@ -143,7 +141,6 @@ for _n in (1, 2, 3):
             _lp_ref(_n, 2.5),
             family="pool",
             tol=8,
-            composed=True,
         ),
     ]
 
@@ -207,7 +204,6 @@ for _n in (1, 2, 3):
             _adaptive_samples(_n),
             _adaptive_ref(_n, lambda w: w.mean(-1)),
             family="pool",
-            composed=_n == 1,
         ),
         Op(
             f"adaptive_max_pool{_n}d",
@@ -215,7 +211,6 @@ for _n in (1, 2, 3):
             _adaptive_samples(_n),
             _adaptive_ref(_n, lambda w: w.max(-1)),
             family="pool",
-            composed=_n == 1,
         ),
     ]
 
@@ -291,7 +286,6 @@ for _n in (1, 2, 3):
             _unpool_samples(_n),
             _unpool_ref(_n),
             family="pool",
-            composed=_n == 1,
         )
     )
 

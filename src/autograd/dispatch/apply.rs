@@ -36,6 +36,11 @@ pub fn apply1(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
     Ok(out.swap_remove(0))
 }
 
+/// As `apply`, for an operation whose results may be larger than its inputs.
+pub fn apply_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Outputs> {
+    run(op, inputs, true, true)
+}
+
 /// As `apply1`, for an operation whose result may have more elements than the product of its inputs' sizes.
 pub fn apply1_growing(op: &dyn Op, inputs: &[&Tensor]) -> Result<Tensor> {
     let mut out = run(op, inputs, true, true)?;

@@ -2,7 +2,7 @@
 
 use super::cpu::memory::raw_slice::RawSlice;
 use super::program::Code;
-use super::requests::{PoolPass, Request};
+use super::requests::{Pool, PoolPass, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::pointwise::Func;
@@ -161,6 +161,12 @@ pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Suppor
         Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),
         Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
         Request::Conv(_) if dtype == DType::Bool => return Support::No("PyTorch has no convolution of bool"),
+        Request::Pool(Pool { pass: PoolPass::Average(_), .. }) if !dtype.is_float() && dtype != DType::I64 => {
+            return Support::No("defined for floating point and int64");
+        }
+        Request::Pool(Pool { pass: PoolPass::Max { .. }, .. }) if dtype == DType::Bool => {
+            return Support::No("PyTorch has no order of bool here");
+        }
         Request::Pool(p) => matches!(p.pass, PoolPass::MaxAdjoint | PoolPass::AverageAdjoint(_) | PoolPass::Fold),
         _ => false,
     };

@@ -1,11 +1,11 @@
 //! Means over windows. They are linear: a transposed pass is the gradient, and each is the other's derivative.
 
 use super::shape::{Sizes, WindowArgs, adaptive_axes, check_rank_1d, one_size, window_axes};
-use super::{Windows, no_kernel};
+use super::{Windows, check_size, no_kernel};
 use crate::array::Array;
 use crate::array::requests::{PoolDivisor, PoolPass};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
-use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1};
+use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use crate::ops::reduce::{mean, one};
@@ -68,7 +68,7 @@ impl Vjp for MeanPool {
         all
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        Ok(one(apply1(&MeanPool { transposed: !self.transposed, ..self.clone() }, &[g])?))
+        Ok(one(apply1_growing(&MeanPool { transposed: !self.transposed, ..self.clone() }, &[g])?))
     }
 }
 
@@ -81,8 +81,7 @@ impl Op for MeanPool {
         Ok(smallvec![self.windows.linear(pass, ins[0], self.transposed)?])
     }
     fn work(&self, inputs: &[&Array]) -> usize {
-        let windows: usize = self.windows.output_shape(inputs[0].shape()).iter().product();
-        inputs[0].numel().max(windows.saturating_mul(self.windows.axes.iter().map(|a| a.kernel).product()))
+        self.windows.work(inputs[0].shape())
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         // As PyTorch, whose backward reads its shape.
@@ -108,7 +107,8 @@ pub fn avg_pool(n: usize, x: &Tensor, sizes: [&[i64]; 3], ceil: bool, include_pa
         return Err(no_kernel(if n == 3 { "avg_pool3d_out_frame" } else { name }, x.dtype()));
     }
     let windows = Windows { op: name, axes, spatial: n };
-    apply1(&MeanPool { windows, kind: MeanKind::Regular { args, include_pad, divisor }, transposed: false }, &[x])
+    check_size(&windows.output_shape(&x.shape()))?;
+    apply1_growing(&MeanPool { windows, kind: MeanKind::Regular { args, include_pad, divisor }, transposed: false }, &[x])
 }
 
 /// As `avg_pool`, over the last dimension.
@@ -135,7 +135,8 @@ pub fn adaptive_avg_pool(n: usize, x: &Tensor, output: &[i64]) -> Result<Tensor>
         return Err(no_kernel(if n == 3 { "adaptive_avg_pool3d_cpu" } else { name }, x.dtype()));
     }
     let windows = Windows { op: name, axes, spatial: n };
-    apply1(&MeanPool { windows, kind: MeanKind::Adaptive, transposed: false }, &[x])
+    check_size(&windows.output_shape(&x.shape()))?;
+    apply1_growing(&MeanPool { windows, kind: MeanKind::Adaptive, transposed: false }, &[x])
 }
 
 /// As `adaptive_avg_pool`, over the last dimension.

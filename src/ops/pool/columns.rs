@@ -1,10 +1,10 @@
 //! `unfold`: the windows of an image as columns, and its adjoint `fold`. Each is the other's derivative.
 
-use super::{Windows, no_kernel};
+use super::{Windows, check_size, no_kernel};
 use crate::array::Array;
 use crate::array::requests::{PoolPass, WindowAxis};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
-use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1, primitives};
+use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1_growing, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::pointwise as pw;
@@ -46,7 +46,7 @@ impl Vjp for Columns {
         all
     }
     fn pull(&self, _cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        Ok(one(apply1(&Columns { back: !self.back, ..self.clone() }, &[g])?))
+        Ok(one(apply1_growing(&Columns { back: !self.back, ..self.clone() }, &[g])?))
     }
 }
 
@@ -70,7 +70,10 @@ impl Op for Columns {
         Ok(smallvec![Array::request1(request, &[&x], &lead, x.dtype())?])
     }
     fn work(&self, inputs: &[&Array]) -> usize {
-        if self.back { inputs[0].numel() } else { inputs[0].numel().saturating_mul(self.kernel()) }
+        // A plane for each channel of the image.
+        let channels = inputs[0].shape()[..inputs[0].rank() - 2].iter().product::<usize>();
+        let planes = if self.back { channels.saturating_mul(inputs[0].shape()[inputs[0].rank() - 2]) } else { channels };
+        self.windows.work(&[planes, 1, 1])
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear
@@ -172,7 +175,10 @@ pub fn unfold(x: &Tensor, kernel: &[i64], dilation: &[i64], padding: &[i64], str
     if !x.dtype().is_float() && x.dtype() != DType::Bool {
         return Err(no_kernel("im2col_out_cpu", x.dtype()));
     }
-    apply1(&Columns { windows: args.windows("im2col", image)?, back: false }, &[x])
+    let op = Columns { windows: args.windows("im2col", image)?, back: false };
+    let axes = &op.windows.axes;
+    check_size(&[x.numel() / (axes[1].input * axes[2].input), axes[1].kernel, axes[2].kernel, axes[1].output, axes[2].output])?;
+    apply1_growing(&op, &[x])
 }
 
 /// The sum of windows that are columns (.., C * positions in a window, windows), each at its place in an image of this size.
@@ -209,10 +215,11 @@ pub fn fold(x: &Tensor, output: &[i64], kernel: &[i64], dilation: &[i64], paddin
         )));
     }
     let op = Columns { windows: args.windows("col2im", image)?, back: true };
+    check_size(&[x.numel(), image[0] as usize, image[1] as usize])?;
     match x.dtype() {
         // Sums of bool are true where one of the summands is.
-        DType::Bool => pw::ne(&apply1(&op, &[&primitives::cast(x, DType::F32)?])?, Scalar::Int(0)),
-        d if d.is_float() => apply1(&op, &[x]),
+        DType::Bool => pw::ne(&apply1_growing(&op, &[&primitives::cast(x, DType::F32)?])?, Scalar::Int(0)),
+        d if d.is_float() => apply1_growing(&op, &[x]),
         d => Err(no_kernel("col2im_out_cpu", d)),
     }
 }

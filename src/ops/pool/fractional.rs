@@ -61,7 +61,8 @@ pub fn fractional_max_pool(n: usize, x: &Tensor, kernel: &[i64], output: &[i64],
         )));
     }
     let mut axes = [WindowAxis::ONE; 3];
-    for a in 0..n {
+    // The order of PyTorch's checks; volumes may not be full of windows there.
+    for a in if n == 3 { &[0, 2, 1][..] } else { &[0, 1] }.iter().copied() {
         let input = shape[rank - n + a];
         if kernel[a] < 1 || output[a] < 0 {
             return Err(Error::runtime(format!(
@@ -69,8 +70,7 @@ pub fn fractional_max_pool(n: usize, x: &Tensor, kernel: &[i64], output: &[i64],
                 kernel[a], output[a]
             )));
         }
-        // As in PyTorch, volumes may not be full of windows along their depth and width.
-        if i128::from(output[a]) + i128::from(kernel[a]) - 1 > input as i128 - i128::from(n == 3 && a != 1) {
+        if i128::from(output[a]) + i128::from(kernel[a]) - 1 > input as i128 - i128::from(n == 3) {
             let side = if n == 3 { ["time", "height", "width"][a] } else { ["height", "width"][a] };
             return Err(Error::runtime(format!("{inner}(): pool {side} {} too large relative to input {side} {input}", kernel[a])));
         }

@@ -1,12 +1,12 @@
 //! Max pooling: over regular windows, and over windows that divide an axis. The gradient goes to the chosen elements.
 
 use super::shape::{WindowArgs, adaptive_axes, check_rank_1d, one_size, window_axes};
-use super::{Windows, is_host, no_kernel};
+use super::{Windows, check_size, is_host, no_kernel};
 use crate::array::requests::PoolPass;
 use crate::array::{Array, Write};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{
-    Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply, apply1, mode, primitives,
+    Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_growing, apply1_growing, mode, primitives,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
@@ -97,7 +97,7 @@ impl Vjp for MaxPool {
         all
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        Ok(first_of(Some(apply1(&self.adjoint(), &[g, &cx.output(1)?])?), self.inputs()))
+        Ok(first_of(Some(apply1_growing(&self.adjoint(), &[g, &cx.output(1)?])?), self.inputs()))
     }
 }
 
@@ -118,8 +118,7 @@ impl Op for MaxPool {
         Ok(made.into_iter().collect())
     }
     fn work(&self, inputs: &[&Array]) -> usize {
-        let windows: usize = self.windows.output_shape(inputs[0].shape()).iter().product();
-        inputs[0].numel().max(windows.saturating_mul(self.windows.axes.iter().map(|a| a.kernel).product()))
+        self.windows.work(inputs[0].shape())
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(0).output(1)
@@ -177,6 +176,9 @@ impl Op for MaxPoolAdjoint {
         let request = self.windows.request(PoolPass::MaxAdjoint, g.shape());
         Ok(smallvec![Array::request1(request, &[&g, &indices], &shape, g.dtype())?])
     }
+    fn work(&self, inputs: &[&Array]) -> usize {
+        self.windows.work(inputs[0].shape())
+    }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
     }
@@ -190,11 +192,12 @@ impl Op for MaxPoolAdjoint {
 
 /// Values and, if they are asked for or a gradient needs them, positions.
 pub(super) fn run(mut op: MaxPool, x: &Tensor, starts: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
+    check_size(&op.windows.output_shape(&x.shape()))?;
     let has_history = !x.is_bare() || mode::is_grad_enabled() && x.requires_grad();
     op.indices |= has_history;
     let mut made: Outputs = match starts {
-        Some(s) => apply(&op, &[x, s])?,
-        None => apply(&op, &[x])?,
+        Some(s) => apply_growing(&op, &[x, s])?,
+        None => apply_growing(&op, &[x])?,
     };
     let indices = if op.indices { made.pop() } else { None };
     let values = made.pop().ok_or_else(|| Error::internal(op.windows.op, "there is no result"))?;

@@ -11,7 +11,7 @@ mod unpool;
 use crate::array::requests::{Pool, PoolPass, Request, WindowAxis};
 use crate::array::{Array, Device};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims};
+use crate::layout::{DType, Dims, fmt_shape};
 
 pub use average::{adaptive_avg_pool, avg_pool};
 pub use columns::{fold, unfold};
@@ -46,6 +46,14 @@ impl Windows {
         self.of_axes(shape, |a| a.input)
     }
 
+    /// About how many elements are read or written.
+    fn work(&self, shape: &[usize]) -> usize {
+        let of = |size: &dyn Fn(&WindowAxis) -> usize| self.axes.iter().map(size).fold(1usize, usize::saturating_mul);
+        let planes = shape[..shape.len() - self.spatial].iter().product::<usize>();
+        let windows = of(&|a| a.output).saturating_mul(of(&|a| a.kernel));
+        planes.saturating_mul(windows.max(of(&|a| a.input)))
+    }
+
     fn request(&self, pass: PoolPass, shape: &[usize]) -> Request {
         let planes = shape[..shape.len() - self.spatial].iter().product();
         Request::Pool(Pool { op: self.op, planes, axes: self.axes, pass })
@@ -56,6 +64,15 @@ impl Windows {
         let shape = if back { self.input_shape(x.shape()) } else { self.output_shape(x.shape()) };
         Array::request1(self.request(pass, x.shape()), &[&x.contiguous()?], &shape, x.dtype())
     }
+}
+
+/// Refuses results that no memory holds.
+fn check_size(shape: &[usize]) -> Result<()> {
+    let elements = shape.iter().try_fold(8usize, |n, s| n.checked_mul(*s));
+    if elements.is_some_and(|n| n <= isize::MAX as usize) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("Storage size calculation overflowed with sizes={}", fmt_shape(shape))))
 }
 
 /// The error for a dtype that PyTorch's kernel does not have.

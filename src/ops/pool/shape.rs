@@ -122,10 +122,8 @@ pub(super) fn window_axes(name: &str, shape: &[usize], args: &WindowArgs) -> Res
             format!("Expected {ranks} with optional 0 dim batch size for input, but got:{}", fmt_shape(shape))
         }));
     }
-    if n == 3
-        && is_average
-        && spatial.iter().zip(&args.kernel).zip(&args.padding).any(|((s, k), p)| (*s as i128 + 2 * i128::from(*p)) < i128::from(*k))
-    {
+    // Without the padding, as in PyTorch.
+    if n == 3 && is_average && spatial.iter().zip(&args.kernel).any(|(s, k)| (*s as i128) < i128::from(*k)) {
         let sizes: Sizes = spatial.iter().map(|s| *s as i64).collect();
         return Err(Error::runtime(format!("input image ({}) smaller than kernel size ({})", named(&sizes, ""), named(&args.kernel, "k"))));
     }

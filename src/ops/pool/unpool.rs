@@ -4,7 +4,7 @@ use super::max::chosen;
 use super::{is_host, no_kernel};
 use crate::array::{Array, Write};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
-use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1};
+use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, fmt_shape};
 use crate::ops::index::first_of;
@@ -50,6 +50,10 @@ impl Op for MaxUnpool {
             flat(&to, plane)?.scatter_into(1, &flat(&at, n)?, &flat(&x, n)?, Write::Set)?;
         }
         Ok(smallvec![to])
+    }
+    fn work(&self, inputs: &[&Array]) -> usize {
+        let x = inputs[0].shape();
+        x[..x.len() - self.size.len()].iter().chain(&self.size).fold(1usize, |n, s| n.saturating_mul(*s))
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
@@ -117,5 +121,5 @@ pub fn max_unpool(n: usize, x: &Tensor, indices: &Tensor, output: &[i64], volume
         return Err(no_kernel(if n == 3 { "max_unpool3d" } else { "max_unpool2d" }, x.dtype()));
     }
     let size = crate::ops::create::sizes(output)?;
-    apply1(&MaxUnpool { size }, &[x, indices])
+    apply1_growing(&MaxUnpool { size }, &[x, indices])
 }

@@ -123,12 +123,11 @@ fn along<T: GridNumber>(s: &GridSample, v: T, n: usize) -> Along<T> {
             let t = u - low;
             made.count = 4;
             let xs = [t + one, t, one - t, T::of(2.0) - t];
-            for k in 0..4 {
+            for (k, x) in xs.into_iter().enumerate() {
                 let (at, _) = brought(low + T::of(k as f64 - 1.0), n, s.border, s.align_corners);
                 made.at[k] = at.position(n);
                 const A: f64 = -0.75;
                 let c = if k == 1 || k == 2 { [A + 2.0, -(A + 3.0), 0.0, 1.0] } else { [A, -5.0 * A, 8.0 * A, -4.0 * A] }.map(T::of);
-                let x = xs[k];
                 made.weight[k] = ((c[0] * x + c[1]) * x + c[2]) * x + c[3];
                 let slope = (T::of(3.0) * c[0] * x + T::of(2.0) * c[1]) * x + c[2];
                 made.slope[k] = if k < 2 { slope * scale } else { -slope * scale };
@@ -204,6 +203,16 @@ unsafe fn read<T: GridNumber>(plane: &[T], at: i32) -> T {
 /// The elements at a tile's places.
 #[inline(always)]
 fn read_tile<T: GridNumber>(t: &Tile<T>, plane: &[T], to: &mut [T]) {
+    if t.count == 4 {
+        let n = to.len();
+        let ([a, b, c, d], [v, w, x, y]) = ([0, 1, 2, 3].map(|k| &t.at[k][..n]), [0, 1, 2, 3].map(|k| &t.weight[k][..n]));
+        for p in 0..n {
+            // SAFETY: `fill` makes positions inside the plane.
+            let [e, f, g, h] = unsafe { [read(plane, a[p]), read(plane, b[p]), read(plane, c[p]), read(plane, d[p])] };
+            to[p] = e * v[p] + f * w[p] + g * x[p] + h * y[p];
+        }
+        return;
+    }
     for k in 0..t.count {
         let (at, weight) = (&t.at[k][..to.len()], &t.weight[k][..to.len()]);
         for p in 0..to.len() {
@@ -247,14 +256,20 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
     let ins: Vec<SharedPointer<*const T>> = ins.iter().map(|p| SharedPointer::new(*p)).collect();
     let out = SharedPointer::new(out);
     let tiles = places.div_ceil(TILE);
-    // SAFETY, of all three: the caller's.
-    let grid_of =
-        |k: usize, b: usize, from: usize, n: usize| unsafe { from_raw_parts(ins[k].get().add((b * places + from) * rank), n * rank) };
-    // SAFETY: see above.
-    let plane_of = |k: usize, b: usize, c: usize| unsafe { from_raw_parts(ins[k].get().add((b * channels + c) * plane), plane) };
-    // SAFETY: see above.
-    let row_of =
-        |b: usize, c: usize, from: usize, n: usize| unsafe { from_raw_parts(ins[0].get().add((b * channels + c) * places + from), n) };
+    // The grid's numbers, planes of the image, and rows of gradients lie inside the operands, as the caller promises.
+    let grid_of = |k: usize, b: usize, from: usize, n: usize| {
+        let first = ins[k].get().wrapping_add((b * places + from) * rank);
+        // SAFETY: see above.
+        unsafe { from_raw_parts(first, n * rank) }
+    };
+    let plane_of = |k: usize, b: usize, c: usize| {
+        // SAFETY: see above.
+        unsafe { from_raw_parts(ins[k].get().add((b * channels + c) * plane), plane) }
+    };
+    let row_of = |b: usize, c: usize, from: usize, n: usize| {
+        // SAFETY: see above.
+        unsafe { from_raw_parts(ins[0].get().add((b * channels + c) * places + from), n) }
+    };
     match s.pass {
         GridPass::Read => {
             let together = (TASK / (TILE * channels).max(1)).max(1);
@@ -288,10 +303,10 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
                     t.fill(s, grid_of(2, b, from, n));
                     for c in first..last {
                         let (g, to) = (row_of(b, c, from, n), &mut to[(c - first) * plane..][..plane]);
-                        for p in 0..n {
+                        for (p, g) in g.iter().enumerate() {
                             for k in 0..t.count {
                                 if let Some(to) = to.get_mut(t.at[k][p] as u32 as usize) {
-                                    *to = *to + t.weight[k][p] * g[p];
+                                    *to = *to + t.weight[k][p] * *g;
                                 }
                             }
                         }

@@ -34,6 +34,7 @@ impl Weighted for f64 {
 
 /// The entries of a table, with weights of the elements' type.
 struct Entries<'a, T> {
+    input: usize,
     starts: &'a [u32],
     at: &'a [u32],
     weights: Vec<T>,
@@ -43,18 +44,24 @@ struct Entries<'a, T> {
 #[inline(always)]
 fn along<T: Weighted>(e: &Entries<'_, T>, from: usize, x: &[T], to: &mut [T]) {
     let n = to.len();
+    assert_eq!(x.len(), e.input);
     let starts = &e.starts[from..=from + n];
     if starts[n] as usize - starts[0] as usize == 2 * n && starts.windows(2).all(|w| w[1] - w[0] == 2) {
         let first = starts[0] as usize;
         let (at, w) = (&e.at[first..first + 2 * n], &e.weights[first..first + 2 * n]);
         for (o, to) in to.iter_mut().enumerate() {
-            *to = x[at[2 * o] as usize] * w[2 * o] + x[at[2 * o + 1] as usize] * w[2 * o + 1];
+            // SAFETY: a table's positions lie inside its axis, which is the row.
+            let (a, b) = unsafe { (*x.get_unchecked(at[2 * o] as usize), *x.get_unchecked(at[2 * o + 1] as usize)) };
+            *to = a * w[2 * o] + b * w[2 * o + 1];
         }
         return;
     }
     if starts[n] as usize - starts[0] as usize == n && starts.windows(2).all(|w| w[1] - w[0] == 1) {
         let first = starts[0] as usize;
-        to.iter_mut().zip(&e.at[first..]).zip(&e.weights[first..]).for_each(|((to, at), w)| *to = x[*at as usize] * *w);
+        for ((to, at), w) in to.iter_mut().zip(&e.at[first..]).zip(&e.weights[first..]) {
+            // SAFETY: as above.
+            *to = unsafe { *x.get_unchecked(*at as usize) } * *w;
+        }
         return;
     }
     for (o, to) in to.iter_mut().enumerate() {
@@ -132,7 +139,7 @@ instance!(across_rows, across, (x: &[T], places: &[usize], weights: &[T], to: &m
 pub unsafe fn resample<T: Weighted>(r: &Resample, x: *const T, y: *mut T) {
     let (n, m, inner) = (r.table.input(), r.table.output(), r.inner);
     let (starts, at, weights) = r.table.entries();
-    let e = Entries { starts, at, weights: weights.iter().map(|w| T::weight(*w)).collect() };
+    let e = Entries { input: n, starts, at, weights: weights.iter().map(|w| T::weight(*w)).collect() };
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     let many = weights.len() / m.max(1) + 1;
     if inner == 1 {

@@ -112,7 +112,7 @@ impl Pool {
         self.axes.iter().map(|a| a.output).product()
     }
 
-    /// The positions in a window.
+    /// The positions in a window, of windows that are columns.
     pub fn kernel(&self) -> usize {
         self.axes.iter().map(|a| a.kernel).product()
     }
@@ -134,9 +134,8 @@ impl Pool {
             a.kernel > 0 && a.stride > 0 && a.dilation > 0 && fits && a.input < 1 << 62 && a.pad < 1 << 62 && (!a.adaptive || a.kernel == 1)
         };
         let all = |of: &dyn Fn(&WindowAxis) -> usize| product(self.axes.iter().map(of).chain([self.planes]));
-        let sizes = (all(&|a| a.input), all(&|a| a.output), all(&|a| a.kernel).and_then(|_| product(self.axes.iter().map(|a| a.kernel))));
-        let (Some(x), Some(y), Some(kernel)) = sizes else { return false };
-        let Some(columns) = y.checked_mul(kernel) else { return false };
+        let (Some(x), Some(y)) = (all(&|a| a.input), all(&|a| a.output)) else { return false };
+        let columns = product(self.axes.iter().map(|a| a.kernel)).and_then(|n| n.checked_mul(y));
         let Some((_, dtype)) = outs.first().copied().flatten() else { return false };
         let of = |seen: Option<&Seen<'_>>, n: usize, d: DType| {
             seen.copied().flatten().is_some_and(|(shape, of)| of == d && shape.iter().product::<usize>() == n)
@@ -165,8 +164,10 @@ impl Pool {
                     (dtype.is_float() || dtype == DType::I64) && counts(1, 1) && of(ins.first(), x, dtype) && of(outs.first(), y, dtype)
                 }
                 PoolPass::AverageAdjoint(_) => dtype.is_float() && counts(1, 1) && of(ins.first(), y, dtype) && of(outs.first(), x, dtype),
-                PoolPass::Unfold => counts(1, 1) && of(ins.first(), x, dtype) && of(outs.first(), columns, dtype),
-                PoolPass::Fold => dtype.is_float() && counts(1, 1) && of(ins.first(), columns, dtype) && of(outs.first(), x, dtype),
+                PoolPass::Unfold => counts(1, 1) && of(ins.first(), x, dtype) && columns.is_some_and(|n| of(outs.first(), n, dtype)),
+                PoolPass::Fold => {
+                    dtype.is_float() && counts(1, 1) && columns.is_some_and(|n| of(ins.first(), n, dtype)) && of(outs.first(), x, dtype)
+                }
             }
     }
 }

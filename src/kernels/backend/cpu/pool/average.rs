@@ -35,9 +35,9 @@ impl Counts {
 
     /// Those of a tile's windows.
     fn put<T: Pooled>(&self, t: &RowTile, to: &mut Vec<T>) {
-        let others = self.0[0][t.depth] * self.0[1][t.height];
+        let others = self.0[0][t.depth].saturating_mul(self.0[1][t.height]);
         to.clear();
-        to.extend(self.0[2][t.from..t.to].iter().map(|n| T::of_count(n * others)));
+        to.extend(self.0[2][t.from..t.to].iter().map(|n| T::of_count(n.saturating_mul(others))));
     }
 }
 

@@ -71,7 +71,7 @@ fn each_tile<S>(p: &Pool, make: impl Fn() -> S + Sync, f: impl Fn(&mut S, RowTil
     let [d, h, w] = p.axes.map(|a| a.output);
     let (rows, tiles) = (p.planes * d * h, w.div_ceil(TILE));
     // What a row reads: the elements of its windows, which overlap along the row.
-    let touched = p.axes[..2].iter().map(|a| if a.adaptive { a.input.div_ceil(a.output) } else { a.kernel }).product::<usize>();
+    let touched = p.axes[..2].iter().map(|a| if a.adaptive { a.input.div_ceil(a.output) } else { a.kernel }).fold(1, usize::saturating_mul);
     let cost = touched.saturating_mul(p.axes[2].input.div_ceil(tiles.max(1))).max(w.min(TILE)).max(1);
     let together = (TASK / cost).max(1);
     parallel_for((rows * tiles).div_ceil(together), |t| {
