@@ -205,7 +205,6 @@ impl Backend for Wgpu {
         }
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
-            (_, Request::Pool(p)) if matches!(p.pass, PoolPass::Average(_)) && !dtype.is_float() => Support::No("its shader adds floats"),
             (_, Request::GridSample(_)) => Support::Converted("composed of reads at positions and products"),
             (_, Request::Recurrent(_)) => Support::No("recurrent layers are composed of operations there"),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),

@@ -113,9 +113,11 @@ let plane = e / (w_{sizes}() * h_{sizes}() * d_{sizes}());
     /// The function that gives what the sum of a window is divided by.
     fn divisor(&self, counted: CountedTaps, fixed: &[String; 2]) -> String {
         let t = value(self.dtype);
+        // A count fits 31 bits.
+        let of = |n: &str| if self.dtype == DType::I64 { format!("vec2<u32>({n}, 0u)") } else { format!("{t}({n})") };
         let body = match counted {
-            CountedTaps::Inside => format!("{t}(max(d_inside(od) * h_inside(oh) * w_inside(ow), 1u))"),
-            CountedTaps::Padded => format!("{t}(max(d_padded(od) * h_padded(oh) * w_padded(ow), 1u))"),
+            CountedTaps::Inside => of("max(d_inside(od) * h_inside(oh) * w_inside(ow), 1u)"),
+            CountedTaps::Padded => of("max(d_padded(od) * h_padded(oh) * w_padded(ow), 1u)"),
             CountedTaps::Fixed => super::wgsl::types::from_words(self.dtype, &fixed[0], &fixed[1]),
         };
         format!("fn divisor(od: u32, oh: u32, ow: u32) -> {t} {{ return {body}; }}\n")
@@ -210,12 +212,17 @@ if (!found || {better} || {}) {{ best = v; top = k; place = at; found = true; }}
                 )
             }
             PoolCode::Average(counted) => {
-                let look = format!("sum += {};\n", load_real(dtype, self.from, &format!("{start} + {plane} + at")));
+                let read = load_real(dtype, self.from, &format!("{start} + {plane} + at"));
+                let (look, mean) = if dtype == DType::I64 {
+                    (format!("sum = i64_add(sum, {read});\n"), "i64_div_trunc(sum, divisor(od, oh, ow))")
+                } else {
+                    (format!("sum += {read};\n"), "sum / divisor(od, oh, ow)")
+                };
                 self.divisor(counted, &number)
                     + &each(
                         &count,
                         &format!(
-                            "{}{}var sum = {t}();\n{}let mean = sum / divisor(od, oh, ow);\n{}",
+                            "{}{}var sum = {t}();\n{}let mean = {mean};\n{}",
                             Self::apart("output", "o"),
                             AXES.map(spans).concat(),
                             over_elements(&look),
@@ -319,7 +326,9 @@ fn fits(a: &WindowAxis) -> bool {
 /// Runs a request.
 pub fn pool(p: &Pool, ins: &[BufferView<'_>], outs: &[BufferView<'_>]) -> Result<()> {
     let (out, dtype) = (outs[0], outs[0].dtype);
-    if !matches!(p.pass, PoolPass::Max { .. } | PoolPass::Unfold) && !dtype.is_float() {
+    let takes_integers =
+        matches!(p.pass, PoolPass::Max { .. } | PoolPass::Unfold) || matches!(p.pass, PoolPass::Average(_)) && dtype == DType::I64;
+    if !takes_integers && !dtype.is_float() {
         return Err(unsupported(p.op, dtype));
     }
     if !p.axes.iter().all(fits) {
@@ -389,6 +398,11 @@ mod tests {
                 check(PoolCode::Max { indices: Some(2), starts: None }, 6);
                 check(PoolCode::Max { indices: None, starts: Some(2) }, 2);
                 check(PoolCode::Unfold, 2);
+                if dtype == DType::I64 {
+                    for t in taps {
+                        check(PoolCode::Average(t), 2);
+                    }
+                }
                 if dtype.is_float() {
                     check(PoolCode::MaxAdjoint { indices: 2 }, 2);
                     check(PoolCode::Fold, 2);
