@@ -105,7 +105,7 @@ PARAMETERS = {
         "_int | _Sizes",
         " ".join(f"conv{t}{n}d.{p}" for t in ("", "_transpose") for n in (1, 2, 3) for p in ("stride", "dilation"))
         + " conv_transpose1d.padding conv_transpose2d.padding conv_transpose3d.padding output_padding "
-        "convolution.stride convolution.padding dilation",
+        "convolution.stride convolution.padding dilation _convolution_input.stride _convolution_weight.stride",
     ),
     **each("_int | _Sizes | _str", "conv1d.padding conv2d.padding conv3d.padding"),
     "inputs": "Tensor | Node | Sequence[Tensor | Node]",

@@ -1792,12 +1792,24 @@ def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
 
 def _convolution_input(
-    size: _Sizes, weight: Tensor, grad_output: Any, stride: _Sizes, padding: Any, dilation: _int | _Sizes, groups: _int
+    size: _Sizes,
+    weight: Tensor,
+    grad_output: Any,
+    stride: _int | _Sizes,
+    padding: Any,
+    dilation: _int | _Sizes,
+    groups: _int,
 ) -> Tensor:
     """The gradient of a convolution with respect to its input, of the shape `size`."""
 
 def _convolution_weight(
-    input: Tensor, size: _Sizes, grad_output: Any, stride: _Sizes, padding: Any, dilation: _int | _Sizes, groups: _int
+    input: Tensor,
+    size: _Sizes,
+    grad_output: Any,
+    stride: _int | _Sizes,
+    padding: Any,
+    dilation: _int | _Sizes,
+    groups: _int,
 ) -> Tensor:
     """The gradient of a convolution with respect to its weight, of the shape `size`."""
 

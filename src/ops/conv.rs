@@ -163,7 +163,7 @@ fn check_channels(sx: &[usize], sw: &[usize], bias: Option<&Tensor>, groups: usi
             "Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {weight} instead"
         )));
     }
-    if sw[0] % groups != 0 {
+    if !sw[0].is_multiple_of(groups) {
         return Err(Error::runtime(format!(
             "Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size [{weight}] instead"
         )));

@@ -2,11 +2,11 @@
 
 use super::super::wgsl::types::{narrowed, value, zero};
 use super::super::word_kernels::{GROUP, ParamNames, WordKernel, each, groups, store_real};
-use super::{Factors, Names};
+use super::{ConvFactors, ConvNames};
 use crate::layout::DType;
 
 /// Statements that find group `g`, row `m` and column `n` of result `e`.
-fn place(n: &Names) -> String {
+fn place(n: &ConvNames) -> String {
     format!(
         "let n = e % {columns}; let m = (e / {columns}) % {rows}; let g = e / ({columns} * {rows});
 let here = column(n);
@@ -24,14 +24,14 @@ let from_gathered = {gathered} + g * {gathered_group};
 }
 
 /// A statement that adds the product of term `k` to `sum`.
-fn add(f: &Factors) -> String {
+fn add(f: &ConvFactors) -> String {
     let left = f.load(f.left, "from_left + term_left(k)");
     let product = f.plus_product("sum", &left, "gathered(here + term(k), from_gathered)");
     format!("sum = {product};\n")
 }
 
 /// A statement that writes `sum`.
-fn put(f: &Factors, n: &Names) -> String {
+fn put(f: &ConvFactors, n: &ConvNames) -> String {
     let at = format!("{} + g * {} + m * {} + column_to(n)", n.starts[3], n.between[2], n.row[1]);
     let total = f.plus("sum", &format!("bias_of(g * {} + m)", n.rows));
     let total = match f.dtype {
@@ -44,14 +44,14 @@ fn put(f: &Factors, n: &Names) -> String {
 /// One invocation for each result.
 #[derive(Debug, Hash)]
 pub(super) struct ConvEach {
-    pub factors: Factors,
+    pub factors: ConvFactors,
 }
 
 impl WordKernel for ConvEach {
     const KIND: &'static str = "conv_each";
 
     fn body(&self, p: &mut ParamNames) -> String {
-        let (f, n) = (&self.factors, Factors::names(p));
+        let (f, n) = (&self.factors, ConvFactors::names(p));
         let loops = format!("var sum = {};\nfor (var k = 0u; k < {}; k += 1u) {{\n{}}}\n", zero(f.dtype), n.along, add(f));
         let count = format!("{} * {} * {}", n.groups, n.rows, n.columns);
         f.functions(&n) + &each(&count, &(place(&n) + &loops + &put(f, &n)))
@@ -61,14 +61,14 @@ impl WordKernel for ConvEach {
 /// One workgroup for each result: its invocations add up every 256th product, and then their sums.
 #[derive(Debug, Hash)]
 pub(super) struct ConvSum {
-    pub factors: Factors,
+    pub factors: ConvFactors,
 }
 
 impl WordKernel for ConvSum {
     const KIND: &'static str = "conv_sum";
 
     fn body(&self, p: &mut ParamNames) -> String {
-        let (f, n) = (&self.factors, Factors::names(p));
+        let (f, n) = (&self.factors, ConvFactors::names(p));
         let t = value(f.dtype);
         let body = format!(
             "let e = group;
@@ -110,7 +110,7 @@ mod tests {
     fn every_shader_is_valid() {
         for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F32, DType::F64] {
             for (dims, divides, bias) in [(1, false, None), (2, true, Some(2)), (3, true, None), (3, false, Some(2))] {
-                let factors = Factors { dtype, dims, divides, left: 0, gathered: 1, bias, to: 3 };
+                let factors = ConvFactors { dtype, dims, divides, left: 0, gathered: 1, bias, to: 3 };
                 validate(&ConvEach { factors }, 8);
                 validate(&ConvSum { factors }, 8);
             }

@@ -40,7 +40,7 @@ const LONG: usize = 256;
 
 /// How an index of columns, or one along the sum, becomes a place: a leading part and three spatial ones.
 #[derive(Debug, Clone, Copy)]
-struct Walk {
+struct ConvWalk {
     lead: usize,
     sizes: [usize; 3],
     /// What a step in each spatial dimension adds to the coordinate in the gathered factor; wraps around where it is negative.
@@ -55,11 +55,11 @@ struct Walk {
 
 /// A pass as a product.
 #[derive(Debug, Clone, Copy)]
-struct Product {
+struct ConvProduct {
     groups: usize,
     rows: usize,
-    columns: Walk,
-    along: Walk,
+    columns: ConvWalk,
+    along: ConvWalk,
     /// The spatial sizes of the gathered factor.
     bounds: [usize; 3],
     /// What coordinates are divided by; those that cannot be divided meet nothing.
@@ -74,19 +74,19 @@ fn volume(sizes: [usize; 3]) -> usize {
     sizes.iter().product()
 }
 
-impl Product {
-    fn new(pass: ConvPass, s: &ConvShape) -> Product {
+impl ConvProduct {
+    fn new(pass: ConvPass, s: &ConvShape) -> ConvProduct {
         let (groups, i, o) = (s.groups, s.in_channels, s.out_channels);
         let (x, y, k) = (volume(s.input), volume(s.output), volume(s.kernel));
         let words = |of: [usize; 3]| of.map(|n| n as u32);
         let negative = |of: [usize; 3]| of.map(|n| (n as u32).wrapping_neg());
         let none = [0; 3];
-        let kernel = |lead: usize, steps, starts, gathered, other| Walk { lead, sizes: s.kernel, steps, starts, gathered, other };
+        let kernel = |lead: usize, steps, starts, gathered, other| ConvWalk { lead, sizes: s.kernel, steps, starts, gathered, other };
         match pass {
-            ConvPass::Forward { .. } => Product {
+            ConvPass::Forward { .. } => ConvProduct {
                 groups,
                 rows: o,
-                columns: Walk {
+                columns: ConvWalk {
                     lead: s.batch,
                     sizes: s.output,
                     steps: words(s.stride),
@@ -100,10 +100,10 @@ impl Product {
                 between: [o * i * k, i * x, o * y],
                 row: [i * k, y],
             },
-            ConvPass::Input { .. } => Product {
+            ConvPass::Input { .. } => ConvProduct {
                 groups,
                 rows: i,
-                columns: Walk {
+                columns: ConvWalk {
                     lead: s.batch,
                     sizes: s.input,
                     steps: [1; 3],
@@ -117,11 +117,11 @@ impl Product {
                 between: [o * i * k, o * y, i * x],
                 row: [k, x],
             },
-            ConvPass::Weight => Product {
+            ConvPass::Weight => ConvProduct {
                 groups,
                 rows: o,
                 columns: kernel(i, words(s.dilation), negative(s.padding), x, k),
-                along: Walk {
+                along: ConvWalk {
                     lead: s.batch,
                     sizes: s.output,
                     steps: words(s.stride),
@@ -149,7 +149,7 @@ impl Product {
         self.groups * self.rows * self.columns()
     }
 
-    /// The parameters, in the order of `Names`.
+    /// The parameters, in the order of `ConvNames`.
     fn numbers(&self) -> ParamValues {
         let mut n = ParamValues::default().push(self.groups).push(self.rows).push(self.columns()).push(self.along());
         for walk in [&self.columns, &self.along] {
@@ -164,7 +164,7 @@ impl Product {
 
 /// What all shaders of a product depend on.
 #[derive(Debug, Clone, Copy, Hash)]
-struct Factors {
+struct ConvFactors {
     dtype: DType,
     /// Spatial dimensions that have more than one place.
     dims: usize,
@@ -177,7 +177,7 @@ struct Factors {
 }
 
 /// The names of a walk's parameters.
-struct WalkNames {
+struct ConvWalkNames {
     sizes: [String; 3],
     steps: [String; 3],
     starts: [String; 3],
@@ -186,13 +186,13 @@ struct WalkNames {
 }
 
 /// The names of a product's parameters.
-struct Names {
+struct ConvNames {
     groups: String,
     rows: String,
     columns: String,
     along: String,
-    column: WalkNames,
-    sum: WalkNames,
+    column: ConvWalkNames,
+    sum: ConvWalkNames,
     bounds: [String; 3],
     divisors: [String; 3],
     between: [String; 3],
@@ -201,15 +201,15 @@ struct Names {
     starts: [String; 4],
 }
 
-fn walk_names(p: &mut ParamNames) -> WalkNames {
-    WalkNames { sizes: p.many(), steps: p.many(), starts: p.many(), gathered: p.next(), other: p.next() }
+fn walk_names(p: &mut ParamNames) -> ConvWalkNames {
+    ConvWalkNames { sizes: p.many(), steps: p.many(), starts: p.many(), gathered: p.next(), other: p.next() }
 }
 
-impl Factors {
-    fn names(p: &mut ParamNames) -> Names {
+impl ConvFactors {
+    fn names(p: &mut ParamNames) -> ConvNames {
         let [groups, rows, columns, along] = p.many();
         let (column, sum) = (walk_names(p), walk_names(p));
-        Names {
+        ConvNames {
             groups,
             rows,
             columns,
@@ -232,7 +232,7 @@ impl Factors {
     /// Functions: `column(n)` and `term(k)` give the coordinates of a column and of a term of the sum; `.w` is their place in the gathered
     /// factor, and `column_to(n)` and `term_left(k)` their places in result and left factor. `gathered(c, start)` is the element at the
     /// coordinates, 0 outside.
-    fn functions(&self, n: &Names) -> String {
+    fn functions(&self, n: &ConvNames) -> String {
         let t = value(self.dtype);
         let first = self.first();
         let mut s = String::new();
@@ -241,7 +241,7 @@ impl Factors {
             let all = w.sizes[first..].join(" * ");
             let mut decode = String::new();
             let mut coordinates = ["0".to_owned(), "0".to_owned(), "0".to_owned()];
-            for d in first..3 {
+            for (d, coordinate) in coordinates.iter_mut().enumerate().skip(first) {
                 let below = match d {
                     0 => format!("({b} * {c})"),
                     1 => c.clone(),
@@ -252,7 +252,7 @@ impl Factors {
                 } else {
                     decode += &format!("let q{d} = r / {below}; r -= q{d} * {below};\n");
                 }
-                coordinates[d] = format!("bitcast<i32>(q{d} * {} + {})", w.steps[d], w.starts[d]);
+                *coordinate = format!("bitcast<i32>(q{d} * {} + {})", w.steps[d], w.starts[d]);
             }
             s += &format!(
                 "fn {name}(i: u32) -> vec4<i32> {{
@@ -315,7 +315,7 @@ return v;
 
 /// Runs a request.
 pub fn conv(c: &Conv, ins: &[BufferView<'_>], out: BufferView<'_>) -> Result<()> {
-    let (op, dtype, product) = (c.op, out.dtype, Product::new(c.pass, &c.shape));
+    let (op, dtype, product) = (c.op, out.dtype, ConvProduct::new(c.pass, &c.shape));
     if dtype == DType::Bool {
         return Err(unsupported(op, dtype));
     }
@@ -332,9 +332,9 @@ pub fn conv(c: &Conv, ins: &[BufferView<'_>], out: BufferView<'_>) -> Result<()>
     let real = matches!(dtype, DType::F32 | DType::F64);
     let tiled = real && product.rows >= SHORT && along >= SHORT && columns >= 2 * SHORT;
     let divides = product.divisors.iter().any(|d| *d > 1);
-    let launch = |to: BufferView<'_>, form: Form| -> Result<()> {
+    let launch = |to: BufferView<'_>, form: ConvForm| -> Result<()> {
         let mut bindings = Bindings::new();
-        let factors = Factors {
+        let factors = ConvFactors {
             dtype,
             dims: 3 - first,
             divides,
@@ -346,9 +346,9 @@ pub fn conv(c: &Conv, ins: &[BufferView<'_>], out: BufferView<'_>) -> Result<()>
         let starts = [left.offset, gathered.offset, bias.map_or(0, |b| b.offset), to.offset];
         let numbers = starts.iter().fold(product.numbers(), |n, s| n.push(*s));
         match form {
-            Form::Each => Launch { op, bindings, numbers, groups: groups_for(results) }.run(context, &ConvEach { factors }),
-            Form::Sum => Launch { op, bindings, numbers, groups: results }.run(context, &ConvSum { factors }),
-            Form::Tile { tile, parts, split } => {
+            ConvForm::Each => Launch { op, bindings, numbers, groups: groups_for(results) }.run(context, &ConvEach { factors }),
+            ConvForm::Sum => Launch { op, bindings, numbers, groups: results }.run(context, &ConvSum { factors }),
+            ConvForm::Tile { tile, parts, split } => {
                 let t = TILES[tile];
                 let (down, across) = (product.rows.div_ceil(t.rows), columns.div_ceil(t.columns));
                 let groups = product.groups * down * across * parts;
@@ -358,7 +358,7 @@ pub fn conv(c: &Conv, ins: &[BufferView<'_>], out: BufferView<'_>) -> Result<()>
         }
     };
     if !tiled {
-        let form = if along >= LONG && results <= BUSY * GROUP { Form::Sum } else { Form::Each };
+        let form = if along >= LONG && results <= BUSY * GROUP { ConvForm::Sum } else { ConvForm::Each };
         return launch(out, form);
     }
     let tile = tile::choose(product.rows, columns, product.groups);
@@ -368,19 +368,19 @@ pub fn conv(c: &Conv, ins: &[BufferView<'_>], out: BufferView<'_>) -> Result<()>
     let split = along.div_ceil(parts).next_multiple_of(t.depth_of(dtype));
     let parts = along.div_ceil(split);
     if parts == 1 {
-        return launch(out, Form::Tile { tile, parts, split });
+        return launch(out, ConvForm::Tile { tile, parts, split });
     }
     let size = super::element_size(dtype);
     let sums = Buffer::new(context, parts * results * size)?;
     let (shape, strides) = ([parts, results], [results as isize, 1]);
     let sums = BufferView { buffer: &sums, offset: 0, shape: &shape, strides: &strides, dtype };
-    launch(sums, Form::Tile { tile, parts, split })?;
+    launch(sums, ConvForm::Tile { tile, parts, split })?;
     let (flat, steps) = ([results], [1]);
     reduce(op, DeviceReducer::Sum, &[sums], None, &[true, false], 0.0, &[BufferView { shape: &flat, strides: &steps, ..out }])
 }
 
 /// How a product is computed.
-enum Form {
+enum ConvForm {
     /// One invocation for each result.
     Each,
     /// One workgroup for each result.

@@ -4,7 +4,7 @@
 
 use super::super::wgsl::types::value;
 use super::super::word_kernels::{ParamNames, WordKernel, groups, store_real};
-use super::Factors;
+use super::ConvFactors;
 use crate::layout::DType;
 use std::fmt::Write;
 
@@ -51,7 +51,7 @@ pub(super) fn choose(rows: usize, columns: usize, groups: usize) -> usize {
 /// A tiled product of floats.
 #[derive(Debug, Hash)]
 pub(super) struct ConvTile {
-    pub factors: Factors,
+    pub factors: ConvFactors,
     pub tile: usize,
 }
 
@@ -61,7 +61,7 @@ impl WordKernel for ConvTile {
     const KIND: &'static str = "conv_tile";
 
     fn body(&self, p: &mut ParamNames) -> String {
-        let (f, n, tile) = (&self.factors, Factors::names(p), TILES[self.tile]);
+        let (f, n, tile) = (&self.factors, ConvFactors::names(p), TILES[self.tile]);
         let [down, across, parts, split, results, groups_] = p.many();
         let (t, depth, threads) = (value(f.dtype), tile.depth_of(f.dtype), tile.invocations());
         let (rq, cq) = (tile.rows / 4, tile.columns / 4);
@@ -123,9 +123,9 @@ let n0 = first + tx * 4u;
                 o = i * threads
             );
             let guard = guard(rq * depth);
-            let _ = write!(
+            let _ = writeln!(
                 fetch,
-                "{guard}{{ lv{i} = vec4<{t}>(); if (next + lp{i} < end) {{ lv{i} = quad_left(row + lr{i} * 4u, lp{i}, from_left); }} }}\n"
+                "{guard}{{ lv{i} = vec4<{t}>(); if (next + lp{i} < end) {{ lv{i} = quad_left(row + lr{i} * 4u, lp{i}, from_left); }} }}"
             );
             let _ = writeln!(store, "{guard}{{ left[lp{i} * {ra}u + lr{i}] = lv{i}; }}");
         }
@@ -133,9 +133,9 @@ let n0 = first + tx * 4u;
             let _ = writeln!(b, "let rp{i} = (lane + {}u) / {cq}u;\nvar rv{i} = vec4<{t}>();", i * threads);
             let guard = guard(cq * depth);
             let gathered: Vec<String> = (0..4).map(|j| format!("gathered(h{j} + term, from_gathered)")).collect();
-            let _ = write!(
+            let _ = writeln!(
                 fetch,
-                "{guard}{{ rv{i} = vec4<{t}>(); if (next + rp{i} < end) {{ let term = terms[rp{i}]; rv{i} = vec4<{t}>({}); }} }}\n",
+                "{guard}{{ rv{i} = vec4<{t}>(); if (next + rp{i} < end) {{ let term = terms[rp{i}]; rv{i} = vec4<{t}>({}); }} }}",
                 gathered.join(", ")
             );
             let _ = writeln!(store, "{guard}{{ right[rp{i} * {rb}u + tx] = rv{i}; }}");
@@ -192,7 +192,7 @@ mod tests {
         for dtype in [DType::F32, DType::F64] {
             for tile in 0..TILES.len() {
                 for (dims, divides, bias) in [(1, false, None), (2, true, Some(2)), (3, true, None), (3, false, Some(2))] {
-                    let factors = Factors { dtype, dims, divides, left: 0, gathered: 1, bias, to: 3 };
+                    let factors = ConvFactors { dtype, dims, divides, left: 0, gathered: 1, bias, to: 3 };
                     validate(&ConvTile { factors, tile }, 8);
                 }
             }
