@@ -87,9 +87,6 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
     "memory is not looked at from outside of its tensor": {
         "Tensor.set_": {"storage_offset is missing", "size is missing", "stride is missing"},
     },
-    "deprecated in PyTorch": {
-        "optim.lr_scheduler.ReduceLROnPlateau.step": {"epoch is missing"},
-    },
     "dtypes and memory formats that do not exist here": {
         "testing.make_tensor": {"exclude_zero= is missing", "memory_format= is missing"},
     },
