@@ -83,6 +83,7 @@ PARAMETERS = {
         "running_mean running_var batch_norm.weight batch_norm.bias instance_norm.weight instance_norm.bias",
     ),
     **each("_int | _Sizes", "*size *shape *dims *repeats *shapes"),
+    "*more": "_int",
     **each("Tensor | Sequence[Tensor]", "*tensors"),
     # Whatever can be made an array: numbers, nested sequences, arrays, tensors.
     **each("Any", "data obj *args layout key memo func types args kwargs new_tensor.data __contains__.key _memo"),

@@ -588,8 +588,10 @@ class Tensor:
         """The dot product of two vectors."""
     def double(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float64; itself if it has this dtype."""
-    def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-        """Splits along dimension 2: into a number of equal parts, or at a list of positions."""
+    def dsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor, *more: _int) -> _tuple[Tensor, ...]:
+        """Splits along dimension 2: into a number of equal parts, or at a list of positions. Positions may be given
+        one by one.
+        """
     @property
     def dtype(self) -> _DType:
         """The dtype of the elements."""
@@ -732,8 +734,10 @@ class Tensor:
         """The input kept between two numbers; the derivative at both is 0."""
     def hardtanh_(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
         """In-place form of `hardtanh`."""
-    def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-        """Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions."""
+    def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor, *more: _int) -> _tuple[Tensor, ...]:
+        """Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions.
+        Positions may be given one by one.
+        """
     def hypot(self, other: _Operand) -> Tensor:
         """The length of the hypotenuse, without needless overflow."""
     def hypot_(self, other: _Operand) -> Tensor:
@@ -1403,9 +1407,9 @@ class Tensor:
         """The input times itself."""
     def square_(self) -> Tensor:
         """In-place form of `square`."""
-    def squeeze(self, dim: _Dims | None = None) -> Tensor:
-        """The tensor without dimensions of size 1: all of them, or those of `dim`."""
-    def squeeze_(self, dim: _Dims | None = None) -> Tensor:
+    def squeeze(self, dim: _Dims | None = None, *more: _int) -> Tensor:
+        """The tensor without dimensions of size 1: all of them, or those of `dim`, which may be given one by one."""
+    def squeeze_(self, dim: _Dims | None = None, *more: _int) -> Tensor:
         """Removes dimensions of size 1 from this tensor in place."""
     def std(
         self,
@@ -1606,8 +1610,10 @@ class Tensor:
         """
     def view_as(self, other: Tensor) -> Tensor:
         """This tensor as a view in the shape of `other`."""
-    def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
-        """Splits along dimension 0: into a number of equal parts, or at a list of positions."""
+    def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor, *more: _int) -> _tuple[Tensor, ...]:
+        """Splits along dimension 0: into a number of equal parts, or at a list of positions. Positions may be given
+        one by one.
+        """
     def wgpu(self, device: _Device | None = None, non_blocking: _bool = False) -> Tensor:
         """This tensor on the wgpu device; itself if it is there.
 

@@ -1,7 +1,10 @@
 """``save`` and ``load``: tensors in plain containers, in a file that runs no code when it is read.
 
 The file is a zip archive without compression: ``header.json`` describes the structure, and ``tensors/<n>`` holds the
-elements of tensor n in C order, little endian. Python's pickle is not involved.
+elements of memory n in C order, little endian. Python's pickle is not involved.
+
+``views`` in the header lists the tensors, which share memory as they did when they were saved: a number n is the tensor
+that memory n holds, ``[n, offset, shape, strides]`` a view of memory n. An object that occurs twice has one entry.
 
 Every value in the header is a JSON scalar (None, bools, strings, whole numbers) or a list whose first entry names its
 kind: ``["tensor", n]``, ``["param", n, requires_grad]``, ``["list", ...]``, ``["tuple", ...]``,
@@ -23,7 +26,7 @@ from .nn.parameter import Parameter
 from .utils.hooks import warn_if_has_hooks
 
 FORMAT = "rgrad"
-VERSION = 1
+VERSION = 2
 _HEADER = "header.json"
 
 # Nothing that a header may describe is nested deeper than this; it bounds recursion on files made by others.
@@ -35,7 +38,7 @@ File = str | os.PathLike[str] | IO[bytes]
 class _Writer:
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._numbers: dict[int, int] = {}
         self._path: list[str] = []
         self._open: set[int] = set()
 
@@ -104,13 +107,8 @@ class _Writer:
                 f"save: got a tensor of class {own} at {self._where()}, expected Tensor or nn.Parameter, since a file "
                 "holds no classes: save .as_subclass(rgrad.Tensor) of it, or use pickle"
             )
-        # Tensors of equal memory and layout (tied weights) are written once, and are one memory again when loaded.
-        storage: Any = value.untyped_storage()
-        layout = (value.storage_offset(), tuple(value.shape), tuple(value.stride()))
-        place: tuple[Any, ...] = (storage._cdata, value.dtype, layout)
-        if value.numel() == 0:
-            place = (id(value),)
-        number = self._numbers.setdefault(place, len(self.tensors))
+        # The list keeps the objects, so no other one gets the same id.
+        number = self._numbers.setdefault(id(value), len(self.tensors))
         if number == len(self.tensors):
             self.tensors.append(value)
             warn_if_has_hooks(value)
@@ -118,13 +116,51 @@ class _Writer:
             return ["param", number, value.requires_grad]
         return ["tensor", number, value.requires_grad] if value.is_leaf and value.requires_grad else ["tensor", number]
 
+    def memories(self) -> tuple[list[Tensor], list[Any]]:
+        """What to write, and for each tensor what it is of that.
+
+        Tensors of one memory and layout (tied weights) are written as one tensor. Where layouts differ, the stretch of
+        memory that holds all of them is written once; views of one memory by several dtypes are written apart.
+        """
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for i, tensor in enumerate(self.tensors):
+            storage: Any = tensor.untyped_storage()
+            place = (storage._cdata, tensor.dtype) if tensor.numel() else (None, i)
+            groups.setdefault(place, []).append(i)
+        written: list[Tensor] = []
+        views: list[Any] = [None] * len(self.tensors)
+        for members in groups.values():
+            layouts = [_layout(self.tensors[i]) for i in members]
+            number, first = len(written), self.tensors[members[0]].detach()
+            if all(layout == layouts[0] for layout in layouts):
+                written.append(first)
+                for i in members:
+                    views[i] = number
+                continue
+            start = min(offset for offset, _, _ in layouts)
+            end = max(_end(*layout) for layout in layouts)
+            written.append(first.as_strided((end - start,), (1,), start))
+            for i, (offset, shape, strides) in zip(members, layouts, strict=True):
+                views[i] = [number, offset - start, list(shape), list(strides)]
+        return written, views
+
+
+def _layout(tensor: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    return tensor.storage_offset(), tuple(map(int, tensor.shape)), tuple(tensor.stride())
+
+
+def _end(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """The place behind the last element of a layout with elements."""
+    return offset + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1
+
 
 def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     """Write ``obj`` to a path or a binary file: tensors, numbers, strings, bytes, None and dicts, lists and tuples.
 
     Values, dtypes, shapes, devices, the structure and ``requires_grad`` of leaves and parameters come back; history
-    does not.
-    A view is written with its own elements only. ``obj`` is checked before the file is touched. PyTorch's further
+    does not. Tensors that share memory do so again when they are loaded, and a tensor that occurs twice is one object.
+    A view is written with its own elements only, or with those between it and the other tensors of its memory in
+    ``obj``. ``obj`` is checked before the file is touched. PyTorch's further
     arguments (``pickle_module``, ...) are accepted and ignored.
 
     Raises:
@@ -141,12 +177,13 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     tree = writer.encode(obj)
     arrays = []
     described = []
-    for tensor in writer.tensors:
+    memories, views = writer.memories()
+    for tensor in memories:
         array = np.ascontiguousarray(array_of(tensor.detach().cpu()))
         arrays.append(array.astype(array.dtype.newbyteorder("<"), copy=False))
         what = {"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]}
         described.append(what if tensor.device.type == "cpu" else {**what, "device": str(tensor.device)})
-    header = {"format": FORMAT, "version": VERSION, "tensors": described, "obj": tree}
+    header = {"format": FORMAT, "version": VERSION, "tensors": described, "views": views, "obj": tree}
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_HEADER, json.dumps(header, ensure_ascii=False, separators=(",", ":")))
         for i, array in enumerate(arrays):
@@ -190,16 +227,16 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
             )
         with _as_damage(name):
             header = json.loads(archive.read(_HEADER))
-            if header["format"] != FORMAT or header["version"] != VERSION:
+            if header["format"] != FORMAT or header["version"] not in (1, VERSION):
                 raise RuntimeError(
                     f"load: {name} has format {header['format']!r} version {header['version']!r}, "
-                    f"expected {FORMAT!r} version {VERSION}"
+                    f"expected {FORMAT!r} version {VERSION} or 1"
                 )
             devices = [str(what.get("device", "cpu")) for what in header["tensors"]]
             tensors = [_read_tensor(archive, i, what) for i, what in enumerate(header["tensors"])]
     moved = [_moved(tensor, device, map_location) for tensor, device in zip(tensors, devices, strict=True)]
     with _as_damage(name):
-        return _Reader(moved).decode(header["obj"], 0)
+        return _Reader(moved, header["views"] if header["version"] > 1 else None).decode(header["obj"], 0)
 
 
 @contextmanager
@@ -265,9 +302,12 @@ def _moved(tensor: Tensor, saved_on: str, map_location: Any) -> Tensor:
 
 
 class _Reader:
-    def __init__(self, tensors: list[Tensor]) -> None:
-        self.tensors = tensors
+    def __init__(self, memories: list[Tensor], views: Any) -> None:
+        self.memories = memories
+        # In version 1 each mention of a memory is a tensor of its own.
+        self.views = views
         self.used: set[int] = set()
+        self.made: dict[int, Tensor] = {}
 
     def decode(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, (bool, int, str)):
@@ -305,16 +345,38 @@ class _Reader:
         raise ValueError(f"unknown kind {kind!r} in the header")
 
     def _tensor(self, kind: str, number: int, requires_grad: bool = False) -> Tensor:
-        if type(number) is not int or not 0 <= number < len(self.tensors):
+        if self.views is None:
+            return self._object(kind, number, requires_grad)
+        if type(number) is not int or not 0 <= number < len(self.views):
             raise ValueError(f"tensor {number!r} is not in the file")
-        tensor = self.tensors[number]
+        if number not in self.made:
+            self.made[number] = self._object(kind, self.views[number], requires_grad)
+        return self.made[number]
+
+    def _object(self, kind: str, view: Any, requires_grad: bool) -> Tensor:
+        memory, *layout = view if isinstance(view, list) else [view]
+        if type(memory) is not int or not 0 <= memory < len(self.memories):
+            raise ValueError(f"tensor {memory!r} is not in the file")
+        tensor = self.memories[memory]
+        if layout:
+            tensor = _viewed(tensor, *layout)
+        elif kind == "tensor" and (memory in self.used or requires_grad):
+            # A second tensor on the same memory.
+            tensor = tensor.detach()
         if kind == "param":
             return Parameter(tensor, requires_grad)
-        if number in self.used or requires_grad:
-            # A second tensor on the same memory.
-            return tensor.detach().requires_grad_(requires_grad)
-        self.used.add(number)
-        return tensor
+        self.used.add(memory)
+        return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _viewed(memory: Tensor, offset: Any, shape: Any, strides: Any) -> Tensor:
+    """A part of what a memory holds, as another tensor on it."""
+    numbers = [offset, *shape, *strides]
+    if len(shape) != len(strides) or any(type(n) is not int or n < 0 for n in numbers) or 0 in shape:
+        raise ValueError(f"a view has offset {offset!r}, shape {shape!r} and strides {strides!r}")
+    if _end(offset, tuple(shape), tuple(strides)) > memory.numel():
+        raise ValueError(f"a view of shape {shape} ends behind the {memory.numel()} elements of its memory")
+    return memory.as_strided(tuple(shape), tuple(strides), offset).detach()
 
 
 def _number(text: str) -> float:

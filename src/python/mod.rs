@@ -20,6 +20,8 @@ mod tensor;
 mod types;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
 
 #[cfg(not(miri))]
 #[global_allocator]
@@ -30,6 +32,14 @@ static ALLOCATOR: runtime::allocator::Allocator = runtime::allocator::Allocator;
 /// `tensor::identity`, its pool of free objects and `overrides` rely on the GIL. Without `gil_used` PyO3 would declare that the module does not.
 #[pymodule(gil_used = true)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Classes and tables are there once in a process. A module that is imported again, after its entries left `sys.modules`, has the same ones.
+    static FIRST: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    if let Some(first) = FIRST.get(m.py()) {
+        for (name, value) in first.bind(m.py()) {
+            m.setattr(name.cast::<PyString>()?, value)?;
+        }
+        return Ok(());
+    }
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     host::register();
@@ -45,5 +55,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // Last: these wrap everything that is registered above.
     overrides::register(m)?;
     tensor::fast_operators::register(m);
+    let names = m.dict().copy()?;
+    for name in ["__name__", "__package__", "__loader__", "__spec__", "__file__"] {
+        if names.contains(name)? {
+            names.del_item(name)?;
+        }
+    }
+    let _ = FIRST.set(m.py(), names.unbind());
     Ok(())
 }

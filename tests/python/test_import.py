@@ -49,3 +49,47 @@ def test_names_of_parts_are_taken_in_every_way() -> None:
         "from rgrad.autograd.gradcheck import GradcheckError; import rgrad; assert callable(rgrad.autograd.gradcheck)",
     ):
         loaded_after(code)
+
+
+@pytest.mark.parametrize("left", ["", "rgrad._core"])
+def test_the_package_can_be_imported_again(left: str) -> None:
+    """After its entries left `sys.modules`, with or without the native module."""
+    code = f"""
+import sys
+import rgrad
+first = rgrad
+x = rgrad.ones(2, requires_grad=True)
+for _ in range(3):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rgrad" and name != {left!r}]:
+        del sys.modules[name]
+    import rgrad
+    assert rgrad is not first
+    class Double(rgrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+        @staticmethod
+        def backward(ctx, grad):
+            assert ctx.saved_tensors[0].shape == grad.shape
+            return grad * 2
+    x.grad = None
+    Double.apply(x * 3).sum().backward()
+    assert x.grad.tolist() == [6.0, 6.0]
+    assert isinstance(x, rgrad.Tensor) and isinstance(rgrad.nn.Parameter(x), first.Tensor)
+    assert rgrad.nn.Linear(2, 2)(x).shape == (2,)
+    assert rgrad.func.grad(lambda x: x.square().sum())(x).tolist() == [2.0, 2.0]
+    assert rgrad.vmap(lambda x: x * 2)(x).tolist() == [2.0, 2.0]
+    try:
+        rgrad.ones(2) + rgrad.ones(3)
+    except rgrad.RgradError as error:
+        assert isinstance(error, RuntimeError)
+    else:
+        raise AssertionError
+import importlib
+importlib.reload(rgrad)
+assert rgrad.ones(2).sum().item() == 2
+print("done")
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "done", done.stderr

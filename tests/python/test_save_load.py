@@ -8,6 +8,7 @@ import math
 import zipfile
 from collections import OrderedDict, defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -245,3 +246,59 @@ def test_other_peoples_files(tmp_path: Path) -> None:
         rgrad.load(tmp_path / "missing.pt")
     with pytest.raises(OSError, match="missing"):
         rgrad.save(1, tmp_path / "missing" / "x.pt")
+
+
+def test_files_of_version_1_are_read() -> None:
+    """As they were before tensors of one memory were written together."""
+    header = {
+        "format": "rgrad",
+        "version": 1,
+        "tensors": [{"dtype": "float32", "shape": [2]}],
+        "obj": ["list", ["tensor", 0], ["param", 0, True], ["tensor", 0, True]],
+    }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("header.json", json.dumps(header))
+        archive.writestr("tensors/0", np.array([1.0, 2.0], "<f4").tobytes())
+    file.seek(0)
+    plain, parameter, leaf = rgrad.load(file)
+    assert [t.tolist() for t in (plain, parameter, leaf)] == [[1.0, 2.0]] * 3
+    assert [t.requires_grad for t in (plain, parameter, leaf)] == [False, True, True]
+    plain[0] = 5
+    assert leaf.tolist() == [5.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        [0, 0, [5], [1]],
+        [0, -1, [2], [1]],
+        [0, 3, [2], [1]],
+        [0, 0, [2], [4]],
+        [0, 0, [2, 2], [1]],
+        [0, 0, [2**62, 2**62], [2**62, 1]],
+        [0, 0, [-2], [1]],
+        [0, 0.5, [2], [1]],
+        [0, 0],
+        [1, 0, [1], [1]],
+        "0",
+        None,
+        [],
+    ],
+    ids=str,
+)
+def test_views_outside_of_their_memory_are_refused(view: Any) -> None:
+    header = {
+        "format": "rgrad",
+        "version": 2,
+        "tensors": [{"dtype": "float32", "shape": [4]}],
+        "views": [view],
+        "obj": ["tensor", 0],
+    }
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("header.json", json.dumps(header))
+        archive.writestr("tensors/0", bytes(16))
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="damaged"):
+        rgrad.load(file)

@@ -485,6 +485,9 @@ impl<'a> GraphTask<'a> {
         if grads.iter().all(Option::is_none) && !is_foreign(node) {
             return self.pass_none(i, node, hooks, given);
         }
+        if needs.contains(&false) && !is_foreign(node) {
+            node.check_unread().map_err(|e| with_forward_line(e, node))?;
+        }
         let site = match self.anomaly {
             Some(_) if self.options.create_graph => call_site::derive(self.options.call_site, node.site(), node.name()),
             _ => node.site(),

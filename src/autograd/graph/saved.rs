@@ -252,6 +252,20 @@ impl Node {
         Ok(())
     }
 
+    /// Checks what is saved but not read by a run that needs some of the gradients only, as PyTorch does, whose nodes unpack everything. What hooks
+    /// have packed is not unpacked.
+    pub(in crate::autograd) fn check_unread(self: &Arc<Node>) -> Result<()> {
+        let is_checked = |s: &Saved| matches!(s, Saved::Input { .. } | Saved::Alias(_));
+        if !self.state().saved.iter().any(is_checked) {
+            return Ok(());
+        }
+        for (position, saved) in self.saved().into_iter().enumerate().filter(|(_, s)| is_checked(s)) {
+            let input = (0..Saves::INPUTS).find(|&i| self.position_of(i) == Some(position));
+            drop(saved.unpack_input(self, input.unwrap_or(usize::MAX))?);
+        }
+        Ok(())
+    }
+
     /// Unpacks everything that is saved, as a run of the node would: for a node that no gradient has reached.
     pub(in crate::autograd) fn check_saved(self: &Arc<Node>) -> Result<()> {
         if self.saves == Saves::NOTHING {

@@ -6,7 +6,7 @@ use crate::ops::blocks::{self, Cuts};
 use crate::ops::create;
 use crate::ops::shape::Views;
 use crate::python::args::{int, ints, tensor, tensor_list, varargs};
-use crate::python::functions::shape::tuple;
+use crate::python::functions::shape::{tuple, with_more};
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
@@ -26,19 +26,56 @@ fn split(x: &Bound<'_, PyTensor>, cuts: &PyObj<'_>, f: Split) -> PyObjResult {
     tuple(x.py(), parts)
 }
 
+fn split_at<'py>(x: &Bound<'py, PyTensor>, first: &PyObj<'py>, more: &Bound<'py, PyTuple>, f: Split) -> PyObjResult {
+    match with_more(Some(first), more)? {
+        Some(cuts) => split(x, &cuts, f),
+        None => split(x, first, f),
+    }
+}
+
+/// Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions.
+#[pyfunction]
+#[pyo3(signature = (input, indices_or_sections))]
+fn hsplit(input: &Bound<'_, PyTensor>, indices_or_sections: &PyObj<'_>) -> PyObjResult {
+    split(input, indices_or_sections, blocks::hsplit)
+}
+
+/// Splits along dimension 0: into a number of equal parts, or at a list of positions.
+#[pyfunction]
+#[pyo3(signature = (input, indices_or_sections))]
+fn vsplit(input: &Bound<'_, PyTensor>, indices_or_sections: &PyObj<'_>) -> PyObjResult {
+    split(input, indices_or_sections, blocks::vsplit)
+}
+
+/// Splits along dimension 2: into a number of equal parts, or at a list of positions.
+#[pyfunction]
+#[pyo3(signature = (input, indices_or_sections))]
+fn dsplit(input: &Bound<'_, PyTensor>, indices_or_sections: &PyObj<'_>) -> PyObjResult {
+    split(input, indices_or_sections, blocks::dsplit)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions. Positions may be given one by one.
+    #[pyo3(signature = (indices_or_sections, *more))]
+    fn hsplit<'py>(slf: &Bound<'py, Self>, indices_or_sections: &PyObj<'py>, more: &Bound<'py, PyTuple>) -> PyObjResult {
+        split_at(slf, indices_or_sections, more, blocks::hsplit)
+    }
+
+    /// Splits along dimension 0: into a number of equal parts, or at a list of positions. Positions may be given one by one.
+    #[pyo3(signature = (indices_or_sections, *more))]
+    fn vsplit<'py>(slf: &Bound<'py, Self>, indices_or_sections: &PyObj<'py>, more: &Bound<'py, PyTuple>) -> PyObjResult {
+        split_at(slf, indices_or_sections, more, blocks::vsplit)
+    }
+
+    /// Splits along dimension 2: into a number of equal parts, or at a list of positions. Positions may be given one by one.
+    #[pyo3(signature = (indices_or_sections, *more))]
+    fn dsplit<'py>(slf: &Bound<'py, Self>, indices_or_sections: &PyObj<'py>, more: &Bound<'py, PyTuple>) -> PyObjResult {
+        split_at(slf, indices_or_sections, more, blocks::dsplit)
+    }
+}
+
 functions_and_methods! {
-    /// Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions.
-    fn hsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
-        split(x, indices_or_sections, blocks::hsplit)
-    }
-    /// Splits along dimension 0: into a number of equal parts, or at a list of positions.
-    fn vsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
-        split(x, indices_or_sections, blocks::vsplit)
-    }
-    /// Splits along dimension 2: into a number of equal parts, or at a list of positions.
-    fn dsplit(x, indices_or_sections: &PyObj<'_>) sig(indices_or_sections) {
-        split(x, indices_or_sections, blocks::dsplit)
-    }
     /// The Kronecker product: a block matrix of the products of each element with `other`.
     fn kron(x, other: &PyObj<'_>) sig(other) {
         wrap(x.py(), blocks::kron(PyTensor::of(x), tensor(other, "kron(): argument 'other' (position 2)")?)?)
@@ -74,5 +111,8 @@ impl PyTensor {
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     register_functions(m)?;
+    m.add_function(wrap_pyfunction!(hsplit, m)?)?;
+    m.add_function(wrap_pyfunction!(vsplit, m)?)?;
+    m.add_function(wrap_pyfunction!(dsplit, m)?)?;
     m.add_function(wrap_pyfunction!(block_diag, m)?)
 }

@@ -85,21 +85,40 @@ fn permute(input: &Bound<'_, PyTensor>, dims: &Bound<'_, PyTuple>, kwargs: Optio
     wrap(input.py(), shape::permute(PyTensor::of(input), &sizes("permute", dims, kwargs, "dims")?)?)
 }
 
+/// What the parameter of a method has, whose integers may be given one by one: `x.squeeze(0, 1)`.
+pub(crate) fn with_more<'py>(first: Option<&PyObj<'py>>, more: &Bound<'py, PyTuple>) -> PyResult<Option<PyObj<'py>>> {
+    if more.is_empty() {
+        return Ok(first.cloned());
+    }
+    let all: Vec<PyObj<'py>> = first.into_iter().cloned().chain(more.iter()).collect();
+    for (i, d) in all.iter().enumerate() {
+        // Several arguments are integers, each of them.
+        let is_integer = d.is_instance_of::<pyo3::types::PyInt>() && !d.is_exact_instance_of::<pyo3::types::PyBool>();
+        if !is_integer && args::as_tensor(d).is_none() {
+            return Err(type_error(format!("expected integers, but argument {i} is of type {}", args::type_name(d))));
+        }
+    }
+    Ok(Some(PyTuple::new(more.py(), all)?.into_any()))
+}
+
+/// The tensor without dimensions of size 1: all of them, or those of `dim`.
+#[pyfunction]
+#[pyo3(signature = (input, dim=None))]
+fn squeeze(input: &Bound<'_, PyTensor>, dim: Option<&PyObj<'_>>) -> PyObjResult {
+    let t = PyTensor::of(input);
+    let out = match dim {
+        None => shape::squeeze(t)?,
+        Some(d) if d.is_none() => shape::squeeze(t)?,
+        Some(d) if d.is_instance_of::<PyTuple>() || d.is_instance_of::<pyo3::types::PyList>() => shape::squeeze_dims(t, &ints(d)?)?,
+        Some(d) => shape::squeeze_dim(t, args::int(d)?)?,
+    };
+    wrap(input.py(), out)
+}
+
 functions_and_methods! {
     /// A new dimension of size 1 at `dim`.
     fn unsqueeze(x, dim: i64) sig(dim) {
         wrap(x.py(), shape::unsqueeze(PyTensor::of(x), dim)?)
-    }
-    /// The tensor without dimensions of size 1: all of them, or those of `dim`.
-    fn squeeze(x, dim: Option<&PyObj<'_>>) sig(dim=None) {
-        let t = PyTensor::of(x);
-        let out = match dim {
-            None => shape::squeeze(t)?,
-            Some(d) if d.is_none() => shape::squeeze(t)?,
-            Some(d) if d.is_instance_of::<PyTuple>() || d.is_instance_of::<pyo3::types::PyList>() => shape::squeeze_dims(t, &ints(d)?)?,
-            Some(d) => shape::squeeze_dim(t, args::int(d)?)?,
-        };
-        wrap(x.py(), out)
     }
     /// Two dimensions exchanged.
     fn transpose(x, dim0: i64, dim1: i64) sig(dim0, dim1) {
@@ -305,11 +324,17 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
+    /// The tensor without dimensions of size 1: all of them, or those of `dim`, which may be given one by one.
+    #[pyo3(signature = (dim=None, *more))]
+    fn squeeze<'py>(slf: &Bound<'py, Self>, dim: Option<&PyObj<'py>>, more: &Bound<'py, PyTuple>) -> PyObjResult {
+        squeeze(slf, with_more(dim, more)?.as_ref())
+    }
+
     /// Removes dimensions of size 1 from this tensor in place.
-    #[pyo3(signature = (dim=None))]
-    fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
-        match dim {
-            Some(d) if !d.is_none() => shape::squeeze_(Self::of(slf), Some(&ints(d)?))?,
+    #[pyo3(signature = (dim=None, *more))]
+    fn squeeze_<'py>(slf: &Bound<'py, Self>, dim: Option<&PyObj<'py>>, more: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, Self>> {
+        match with_more(dim, more)? {
+            Some(d) if !d.is_none() => shape::squeeze_(Self::of(slf), Some(&ints(&d)?))?,
             _ => shape::squeeze_(Self::of(slf), None)?,
         }
         Ok(slf.clone())
@@ -395,6 +420,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     register_functions(m)?;
     m.add_function(wrap_pyfunction!(reshape, m)?)?;
     m.add_function(wrap_pyfunction!(permute, m)?)?;
+    m.add_function(wrap_pyfunction!(squeeze, m)?)?;
     m.add_function(wrap_pyfunction!(broadcast_tensors, m)?)?;
     m.add_function(wrap_pyfunction!(broadcast_shapes, m)?)?;
     m.add_function(wrap_pyfunction!(broadcast_to, m)?)?;
