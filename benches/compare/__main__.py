@@ -50,13 +50,14 @@ def main() -> int:
 
     from checks import CHECKS
     from harness import Check, Line, Row, Settings, load_modules, measure
-    from rows_functions import ROWS as FUNCTIONS
     from rows_attention import ROWS as ATTENTION
+    from rows_functions import ROWS as FUNCTIONS
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
     from rows_norms import ROWS as NORMS
     from rows_pool import ROWS as POOL
+    from rows_recurrent import ROWS as RECURRENT
     from rows_small import ROWS as SMALL
     from rows_training import ROWS as TRAINING
     from rows_transforms import CHECKS as TRANSFORMED
@@ -72,6 +73,7 @@ def main() -> int:
         *ATTENTION,
         *POOL,
         *TRAINING,
+        *RECURRENT,
         *FUSION,
         *TRANSFORMS,
         *TRANSFORMED,

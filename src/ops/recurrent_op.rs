@@ -7,6 +7,7 @@ use super::pointwise as pw;
 use super::shape::{alias, narrow};
 use crate::array::Array;
 use crate::array::requests::{self, RecurrentCell, Request};
+use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::engine::{self, Options};
 use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tensor, Vjp, VjpCx, mode};
 use crate::error::{Error, Result};
@@ -167,9 +168,12 @@ impl RecurrentLayer {
     /// The gradients with a graph: those of `steps`, by a pass of its own.
     fn composed_gradients(&self, cx: &VjpCx<'_>, ins: &[Tensor], grads: &Grads) -> Result<Grads> {
         // Each input is a tensor of its own, whose gradient is its own even if one tensor was given twice.
+        // The steps are recorded even if their gradients are not.
+        let recording = ModeGuard::grad(true);
         let own = ins.iter().map(alias).collect::<Result<SmallVec<[Tensor; 6]>>>()?;
         let refs: SmallVec<[&Tensor; 6]> = own.iter().collect();
         let made = self.steps(&refs)?;
+        drop(recording);
         let mut roots = Vec::new();
         for (at, t) in self.results().iter().zip(&made) {
             if let (Some(g), Some(edge)) = (&grads[*at], t.gradient_edge()?) {

@@ -14,6 +14,7 @@ import op_norms
 import op_order
 import op_pointwise
 import op_pool
+import op_recurrent
 import op_reduce
 import op_views
 from op_kit import Op
@@ -26,6 +27,7 @@ OPS: list[Op] = [
     *op_norms.OPS,
     *op_attention.OPS,
     *op_conv.OPS,
+    *op_recurrent.OPS,
     *op_index.OPS,
     *op_views.OPS,
     *op_order.OPS,

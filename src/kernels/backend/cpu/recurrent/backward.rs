@@ -1,7 +1,7 @@
 //! The backward pass, but for the gradients of weights.
 
 use super::cells::{self, CellBackward};
-use super::{RecurrentSteps, SEQUENCES, product};
+use super::{RecurrentSteps, product, together};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::tile::{PanelWidth, pack};
 use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, Strided4, scratch};
@@ -64,10 +64,11 @@ impl<T: BlockElement> BlockWork<T> for RecurrentBackward<'_, T> {
         }
         let sequences = steps.sequences();
         let shared = [SharedPointer::new(weights.cast_const()), SharedPointer::new(projection.cast_const())];
-        parallel_for(sequences.div_ceil(SEQUENCES), |t| {
-            let first = t * SEQUENCES;
+        let many = together(sequences);
+        parallel_for(sequences.div_ceil(many), |t| {
+            let first = t * many;
             let weights = [(shared[0].get(), widths[0]), (shared[1].get(), widths[1])];
-            let task = BackwardSequences { all: self, steps: &steps, first, count: SEQUENCES.min(sequences - first), weights };
+            let task = BackwardSequences { all: self, steps: &steps, first, count: many.min(sequences - first), weights };
             // SAFETY: the caller's; each task has sequences of its own.
             unsafe { V::run(&task) };
         });

@@ -10,8 +10,10 @@ mod forward;
 use super::blocks::tile::{BlockProduct, PanelWidth};
 use crate::backend::requests::Recurrent;
 
-/// Sequences of a task.
-const SEQUENCES: usize = 8;
+/// Sequences of a task: more of them read the weights, which are hardly in a cache, more rarely.
+fn together(sequences: usize) -> usize {
+    if sequences < 32 { 8 } else { 16 }
+}
 
 /// What both passes know of a layer.
 struct RecurrentSteps<'a> {
