@@ -67,6 +67,4 @@ def _samples(kind: str) -> Callable[[np.random.Generator], Iterator[Sample]]:
     return samples
 
 
-OPS: list[Op] = [
-    Op(kind, _call(kind), _samples(kind), _reference(kind), family="recurrent", tol=8, composed=True) for kind in GATES
-]
+OPS: list[Op] = [Op(kind, _call(kind), _samples(kind), _reference(kind), family="recurrent", tol=8) for kind in GATES]
