@@ -2301,6 +2301,12 @@ def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, .
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
     """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
+def autocast_decrement_nesting() -> _int:
+    """Notes that a context closes. Returns how many are open."""
+
+def autocast_increment_nesting() -> _int:
+    """Notes that a context opens. Returns how many are open."""
+
 def avg_pool1d(
     input: Tensor,
     kernel_size: _Dims,
@@ -2332,12 +2338,6 @@ def avg_pool3d(
     divisor_override: _int | None = None,
 ) -> Tensor:
     """The mean of each window of the last three dimensions."""
-
-def autocast_decrement_nesting() -> _int:
-    """Notes that a context closes. Returns how many are open."""
-
-def autocast_increment_nesting() -> _int:
-    """Notes that a context opens. Returns how many are open."""
 
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None

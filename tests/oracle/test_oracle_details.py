@@ -94,8 +94,7 @@ def random_views(lib: ModuleType, seed: int) -> list[Any]:
         lambda: lib.nn.Parameter(x.view(6, 4)[1]),
         lambda: made[int(rng.integers(len(made)))] if made else x,
     ]
-    for _ in range(6):
-        made.append(ways[int(rng.integers(len(ways)))]())
+    made.extend(ways[int(rng.integers(len(ways)))]() for _ in range(6))
     return made
 
 
