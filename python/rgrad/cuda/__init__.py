@@ -7,8 +7,8 @@ tensors are made by default (:func:`rgrad.set_default_device`). So code that mea
 from collections import OrderedDict
 from typing import Any, Never
 
-from . import _core, wgpu
-from ._core import Tensor
+from .. import _core, wgpu
+from .._core import Tensor
 
 __all__ = [
     "current_device",
