@@ -39,7 +39,7 @@ thread_local! {
 }
 
 fn kind(device: Device) -> usize {
-    usize::from(device != Device::CPU)
+    usize::from(!device.is_host())
 }
 
 /// Whether a context is open on this thread, for any device.
