@@ -67,6 +67,7 @@ OWN = {
     "memory_allocated": _MEMORY,
     "reset_peak_memory_stats": _MEMORY,
     "set_memory_limit": _MEMORY,
+    "vision": "what tutorials take from torchvision: digits, residual networks, images as tensors",
     "wgpu": "the device, as `torch.cuda` is one",
 }
 

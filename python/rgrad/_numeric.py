@@ -10,6 +10,17 @@ from ._core import Tensor, dtype
 from ._overridable import overridable
 
 
+def _into(out: Tensor | None, made: Tensor, name: str) -> Tensor:
+    """The result, or ``out`` with its elements."""
+    if out is None:
+        return made
+    if out.dtype != made.dtype:
+        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {made.dtype}, but got {out.dtype} instead")
+    if out.shape != made.shape:
+        out.resize_(made.shape)
+    return out.copy_(made)
+
+
 def _as_tensor(value: Any, like: Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else _core.tensor(value, device=like.device)
 
@@ -26,6 +37,7 @@ def searchsorted(
     right: bool = False,
     side: str | None = None,
     sorter: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Find where elements would have to be inserted so that each row stays sorted, by bisection.
 
@@ -37,6 +49,7 @@ def searchsorted(
         right: Give the place behind equal elements instead of the one before them.
         side: ``"left"`` or ``"right"``, in place of ``right``.
         sorter: Positions, int64 and of the shape of ``sorted_sequence``, that sort it.
+        out: Where the result is written.
 
     Returns:
         Places, of the shape of ``input``.
@@ -88,11 +101,18 @@ def searchsorted(
             further = ~(at > flat if right else at >= flat) & (middle < high)
             low = _core.where(further, middle + 1, low)
             high = _core.where(further, high, middle)
-    return low.reshape(wanted.shape).to(_core.int32 if out_int32 else _core.int64)
+    return _into(out, low.reshape(wanted.shape).to(_core.int32 if out_int32 else _core.int64), "searchsorted")
 
 
 @overridable("input", "boundaries")
-def bucketize(input: Tensor | float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    input: Tensor | float,
+    boundaries: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
     """Find the bucket of each element: bucket ``i`` lies between boundaries ``i - 1`` and ``i``.
 
     Args:
@@ -100,6 +120,7 @@ def bucketize(input: Tensor | float, boundaries: Tensor, *, out_int32: bool = Fa
         boundaries: Shape ``(N)``, sorted.
         out_int32: Give int32 instead of int64.
         right: Whether an element that is a boundary belongs to the bucket behind it.
+        out: Where the result is written.
 
     Returns:
         Numbers from 0 to ``N``, of the shape of ``input``.
@@ -113,12 +134,17 @@ def bucketize(input: Tensor | float, boundaries: Tensor, *, out_int32: bool = Fa
     """
     if boundaries.dim() != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
 @overridable("elements", "test_elements")
 def isin(
-    elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
+    elements: Tensor | float,
+    test_elements: Tensor | float,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Tell for each element whether it is among others.
 
@@ -127,6 +153,7 @@ def isin(
         test_elements: A tensor of any shape, or a number.
         assume_unique: Has no effect.
         invert: Tell whether it is not among them.
+        out: Where the result is written.
 
     Returns:
         A bool tensor of the shape of ``elements``.
@@ -148,10 +175,10 @@ def isin(
     found, among = found.detach().to(kind), among.detach().to(kind)
     ordered = among[among == among].sort().values  # nan is equal to nothing
     if ordered.numel() == 0:
-        return _core.full(found.shape, invert, dtype=_core.bool, device=found.device)
+        return _into(out, _core.full(found.shape, invert, dtype=_core.bool, device=found.device), "isin")
     at = searchsorted(ordered, found.contiguous()).clamp(max=ordered.numel() - 1)
     same: Tensor = ordered[at] == found
-    return ~same if invert else same
+    return _into(out, ~same if invert else same, "isin")
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -251,7 +278,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, d
 def gradient(
     input: Tensor,
     *,
-    spacing: float | Sequence[float] | Sequence[Tensor] = 1,
+    spacing: float | Sequence[float] | Sequence[Tensor] | None = None,
     dim: int | Sequence[int] | None = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
@@ -259,8 +286,8 @@ def gradient(
 
     Args:
         input: Values of a function at points.
-        spacing: The distance of the points: one number, one for each dimension, or the coordinates of the points along
-            each dimension.
+        spacing: The distance of the points, by default 1: one number, one for each dimension, or the coordinates of the
+            points along each dimension.
         dim: The dimensions, by default all.
         edge_order: 1 or 2: the order at the ends.
 
@@ -279,7 +306,9 @@ def gradient(
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     several = isinstance(spacing, (list, tuple))
-    spaces: list[Any] = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    spaces: list[Any] = (
+        list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
+    )
     if several and len(spaces) != len(dims):
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or it's spacing and dim arguments to have "
@@ -468,11 +497,12 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     return tuple((indices // step) % size for step, size in zip(steps, sizes, strict=True))
 
 
-def chain_matmul(*matrices: Tensor) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Compute the product of matrices in the order with the fewest multiplications (Cormen et al., chapter 15).
 
     Args:
         matrices: Two dimensions each.
+        out: Where the result is written.
 
     Raises:
         RuntimeError: There is none, one has another number of dimensions, or their sizes do not fit.
@@ -501,7 +531,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     def product(i: int, j: int) -> Tensor:
         return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
 
-    return product(0, n - 1)
+    return _into(out, product(0, n - 1), "chain_matmul")
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
@@ -543,7 +573,9 @@ def hann_window(
     periodic: bool = True,
     *,
     dtype: dtype | None = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Make a Hann window, ``0.5 - 0.5 cos(2 pi n / N)``.
@@ -552,7 +584,9 @@ def hann_window(
         window_length: The number of elements.
         periodic: Whether ``N`` is the length, so that windows join; otherwise it is one less.
         dtype: A float dtype.
+        layout: Has no effect.
         device: The device.
+        pin_memory: Has no effect.
         requires_grad: Whether it requires a gradient.
 
     Raises:
@@ -573,7 +607,9 @@ def hamming_window(
     beta: float = 0.46,
     *,
     dtype: dtype | None = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Make a Hamming window, ``alpha - beta cos(2 pi n / N)``; see :func:`hann_window`.
@@ -584,7 +620,9 @@ def hamming_window(
         alpha: The mean.
         beta: The height of the wave.
         dtype: A float dtype.
+        layout: Has no effect.
         device: The device.
+        pin_memory: Has no effect.
         requires_grad: Whether it requires a gradient.
 
     Raises:
@@ -603,7 +641,9 @@ def blackman_window(
     periodic: bool = True,
     *,
     dtype: dtype | None = None,
+    layout: Any = None,
     device: Any = None,
+    pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """Make a Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``; see :func:`hann_window`.
@@ -612,7 +652,9 @@ def blackman_window(
         window_length: The number of elements.
         periodic: Whether ``N`` is the length; otherwise it is one less.
         dtype: A float dtype.
+        layout: Has no effect.
         device: The device.
+        pin_memory: Has no effect.
         requires_grad: Whether it requires a gradient.
 
     Raises:

@@ -104,10 +104,14 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
-    backend: str | Callable[..., Any] = "inductor",
+    backend: str | Callable[..., Any] | None = None,
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
+    name: str | None = None,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
 ) -> Any:
     """Give the function or module back as it is; operations are fused while they run (:func:`rgrad.fusion`).
 
@@ -119,6 +123,10 @@ def compile(
         mode: Has no effect.
         options: Has no effect.
         disable: Has no effect.
+        name: Has no effect.
+        recompile_limit: Has no effect.
+        isolate_recompiles: Has no effect.
+        shapes_spec: Has no effect.
 
     Raises:
         RuntimeError: Both ``mode`` and ``options`` are given.

@@ -40,11 +40,13 @@ fn right_grad(g: &Tensor, a: &Tensor, ta: bool, tb: bool) -> Result<Tensor> {
     if tb { product(g, true, a, ta) } else { product(a, !ta, g, false) }
 }
 
-/// The work of `op(a) @ op(b)` in units of one element read from memory, which is worth about eight products.
+/// The work of `op(a) @ op(b)` in units of one element read from memory, which is worth about eight products; at least the result's elements,
+/// for what follows the product.
 fn product_work(a: &Array, ta: bool, b: &Array, tb: bool) -> usize {
     let size = |a: &Array, back: usize| a.rank().checked_sub(back).map_or(1, |d| a.shape()[d]);
     let (m, n) = (size(a, if ta { 1 } else { 2 }), size(b, if tb { 2 } else { 1 }));
-    a.numel().saturating_mul(n).max(b.numel().saturating_mul(m)) / 8
+    let products = a.numel().saturating_mul(n).max(b.numel().saturating_mul(m));
+    products / size(a, if ta { 2 } else { 1 }).clamp(1, 8)
 }
 
 /// What the gradients of the factors of a product, inputs `first` and `first + 1`, read.

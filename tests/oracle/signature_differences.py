@@ -4,11 +4,13 @@ one that is not here fails, and so does one that is here and no longer there.
 
 from __future__ import annotations
 
+from rgrad._names import IN_PLACE
+
 UNBIASED = {"unbiased stands where dim is"}
 VALUE = {"value stands where src is"}
 NAMED_PADDING = {"padding is 0, not 'valid'"}
 SECTIONS = {"indices stands where indices_or_sections is", "sections stands where indices_or_sections is"}
-ALL_SECTIONS = {*SECTIONS, "*indices is missing", "indices_or_sections has no default"}
+ALL_SECTIONS = {*SECTIONS, "indices_or_sections has no default"}
 BY_POSITION = {f"{name} cannot be given by position" for name in ("dtype", "device", "requires_grad", "pin_memory")}
 
 DIFFERENT: dict[str, dict[str, set[str]]] = {
@@ -40,6 +42,7 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
         "conv3d": NAMED_PADDING,
         "dsplit": SECTIONS,
         "hsplit": SECTIONS,
+        "isin": {"element stands where elements is", "test_element stands where test_elements is"},
         "max": {"other stands where dim is"},
         "min": {"other stands where dim is"},
         "scatter": VALUE,
@@ -54,9 +57,10 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
         "Tensor.count_nonzero": {"*dim is missing"},
         "Tensor.dsplit": ALL_SECTIONS,
         "Tensor.hsplit": ALL_SECTIONS,
-        "Tensor.squeeze": {"*dim is missing"},
-        "Tensor.squeeze_": {"*dim is missing"},
         "Tensor.vsplit": ALL_SECTIONS,
+    },
+    "they are the methods: the tensor comes first and has no name": {
+        name: {"input stands where self is"} for name in IN_PLACE
     },
     "a factor is given by name": {
         "Tensor.subtract": {"alpha cannot be given by position"},

@@ -39,7 +39,14 @@ FREE_STRIDES = {
 # torch computes the gradient with numbers that it has rounded to single precision.
 SINGLE = {"celu", "hardsigmoid"}
 # torch has no second derivative.
-FIRST_ALONE = {"hardsigmoid", "cdist", "pdist", "multi_margin_loss", "multilabel_margin_loss"}
+FIRST_ALONE = {
+    "cdist",
+    "hardsigmoid",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "pdist",
+    "scaled_dot_product_attention",
+}
 # torch multiplies the infinite gradient of a mean of nothing by zero; rgrad's gradient of a nan is zero.
 NAN_THERE = {"nanmean_with_nan"}
 

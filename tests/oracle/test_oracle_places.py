@@ -55,11 +55,19 @@ OWN_MODULES = {
     "rgrad.func.modules": "torch.func is one file, over torch._functorch",
     "rgrad.func.reverse": "torch.func is one file, over torch._functorch",
     "rgrad.utils.data.collate": "torch.utils.data._utils has it",
+    "rgrad.vision": "what tutorials take from torchvision",
+    "rgrad.vision.datasets": "torchvision has it",
+    "rgrad.vision.models": "torchvision has it",
+    "rgrad.vision.transforms": "torchvision has it",
     "rgrad.wgpu": "the device",
 }
 OWN_NAMES = {
     "rgrad": set(OWN),
     "rgrad.autograd": {"GradcheckError"},
+    # PyTorch has it after an import, and as `torch.optim.optimizer` only then.
+    "rgrad.nn.utils": {"prune"},
+    "rgrad.nn.utils.clip_grad": {"clip_grads_with_norm_", "get_total_norm"},
+    "rgrad.optim": {"optimizer"},
 }
 
 
