@@ -5,6 +5,7 @@ use super::gather::Gather;
 use super::geometry::{Patches, Strip, StripRow};
 use super::patches::{clear, fill, room, widen};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors};
+use crate::backend::cpu::matmul::panels::spread;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
@@ -44,52 +45,88 @@ on_vectors! {
 #[inline(always)]
 unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
     for StripRow { column, base, len } in d.strip.rows.iter().copied() {
-        for r in 0..d.rows {
-            let mut from = d.from.wrapping_offset(base);
-            let mut to = d.out.wrapping_add(r * d.out_rs + column);
-            let weights = d.weights.wrapping_add(r * d.weights_rs);
-            let mut left = len;
-            // SAFETY: the caller's.
-            unsafe {
-                let bias = if d.bias.is_null() { V::zero() } else { V::splat(*d.bias.add(r)) };
-                macro_rules! vectors {
-                    ($C:literal) => {{
-                        // The last vector may be shorter.
-                        let last = left.min($C * V::LANES) - ($C - 1) * V::LANES;
-                        let mut sums = [bias; $C];
-                        if d.add {
-                            for c in 0..$C - 1 {
-                                sums[c] = V::load(to.add(c * V::LANES));
-                            }
-                            sums[$C - 1] = V::load_first(to.add(($C - 1) * V::LANES), last);
-                        }
-                        for (t, shift) in d.strip.taps.iter().enumerate() {
-                            let w = V::splat(*weights.add(t));
-                            let from = from.wrapping_offset(*shift);
-                            for c in 0..$C - 1 {
-                                sums[c] = w.fma(V::load(from.wrapping_add(c * V::LANES)), sums[c]);
-                            }
-                            sums[$C - 1] = w.fma(V::load_first(from.wrapping_add(($C - 1) * V::LANES), last), sums[$C - 1]);
-                        }
-                        for c in 0..$C - 1 {
-                            sums[c].store(to.add(c * V::LANES));
-                        }
-                        sums[$C - 1].store_first(to.add(($C - 1) * V::LANES), last);
-                    }};
-                }
-                while left > 0 {
-                    match left.div_ceil(V::LANES) {
-                        1 => vectors!(1),
-                        2 => vectors!(2),
-                        3 => vectors!(3),
-                        _ => vectors!(4),
-                    }
-                    let done = left.min(4 * V::LANES);
-                    from = from.wrapping_add(done);
-                    to = to.wrapping_add(done);
-                    left -= done;
-                }
+        let mut r = 0;
+        while r < d.rows {
+            macro_rules! rows {
+                ($R:literal) => {{
+                    // SAFETY: the caller's.
+                    unsafe { add_row::<V, $R>(d, r, column, base, len) };
+                    $R
+                }};
             }
+            r += match d.rows - r {
+                1 => rows!(1),
+                2 => rows!(2),
+                3 => rows!(3),
+                _ => rows!(4),
+            };
+        }
+    }
+}
+
+/// One row of columns of results `first..first + R`.
+///
+/// # Safety
+/// As for `add_rows`.
+#[inline(always)]
+unsafe fn add_row<V: PanelVector, const R: usize>(d: &DirectRows<'_, V::Number>, first: usize, column: usize, base: isize, len: usize) {
+    let mut from = d.from.wrapping_offset(base);
+    let mut to = d.out.wrapping_add(first * d.out_rs + column);
+    let weights = d.weights.wrapping_add(first * d.weights_rs);
+    let mut left = len;
+    // SAFETY: the caller's.
+    unsafe {
+        let bias: [V; R] = std::array::from_fn(|r| if d.bias.is_null() { V::zero() } else { V::splat(*d.bias.add(first + r)) });
+        macro_rules! vectors {
+            ($C:literal) => {{
+                // The last vector may be shorter.
+                let last = left.min($C * V::LANES) - ($C - 1) * V::LANES;
+                let mut sums: [[V; $C]; R] = bias.map(|b| [b; $C]);
+                if d.add {
+                    for r in 0..R {
+                        let to = to.wrapping_add(r * d.out_rs);
+                        for c in 0..$C - 1 {
+                            sums[r][c] = V::load(to.add(c * V::LANES));
+                        }
+                        sums[r][$C - 1] = V::load_first(to.add(($C - 1) * V::LANES), last);
+                    }
+                }
+                for (t, shift) in d.strip.taps.iter().enumerate() {
+                    let from = from.wrapping_offset(*shift);
+                    let mut x = [V::zero(); $C];
+                    for c in 0..$C - 1 {
+                        x[c] = V::load(from.wrapping_add(c * V::LANES));
+                    }
+                    x[$C - 1] = V::load_first(from.wrapping_add(($C - 1) * V::LANES), last);
+                    for r in 0..R {
+                        let w = V::splat(*weights.wrapping_add(r * d.weights_rs + t));
+                        for c in 0..$C {
+                            sums[r][c] = w.fma(x[c], sums[r][c]);
+                        }
+                    }
+                }
+                for r in 0..R {
+                    let to = to.wrapping_add(r * d.out_rs);
+                    for c in 0..$C - 1 {
+                        sums[r][c].store(to.add(c * V::LANES));
+                    }
+                    sums[r][$C - 1].store_first(to.add(($C - 1) * V::LANES), last);
+                }
+            }};
+        }
+        // Three or four rows of four vectors do not fit the registers of every instruction set.
+        let most = if R > 2 && V::ROWS < 8 { 2 } else { 4 };
+        while left > 0 {
+            let done = left.min(most * V::LANES);
+            match done.div_ceil(V::LANES) {
+                1 => vectors!(1),
+                2 => vectors!(2),
+                3 => vectors!(3),
+                _ => vectors!(4),
+            }
+            from = from.wrapping_add(done);
+            to = to.wrapping_add(done);
+            left -= done;
         }
     }
 }
@@ -190,6 +227,10 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTas
                 let at = f.places.row(n, d, h, w);
                 for r in 0..g.rows {
                     let (from, to) = (sums.wrapping_add(r * columns + column), y.wrapping_offset((r * to_plane) as isize + at));
+                    if S::SAME {
+                        spread::<T>(g.isa, len, from, to.cast(), step);
+                        continue;
+                    }
                     for j in 0..len {
                         *to.wrapping_add(j * step) = S::narrow(*from.wrapping_add(j));
                     }

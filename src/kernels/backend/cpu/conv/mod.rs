@@ -25,7 +25,7 @@ use crate::backend::requests::{ConvPass, ConvShape};
 /// Multiply-adds below which plain loops are faster.
 const TINY: usize = 1 << 11;
 /// The most results for each patch that are computed without packing.
-const FEW: usize = 2;
+const FEW: usize = 4;
 
 /// Whether `floats` may compute this.
 pub(super) fn is_packed(s: &ConvShape) -> bool {
@@ -57,7 +57,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
             ConvPass::Forward { .. } => forward::<T, S>(isa, s, a, b, bias, to),
             ConvPass::Input { .. } => input::<T, S>(isa, s, a, b, bias, to),
             ConvPass::Weight => {
-                if s.out_channels <= FEW {
+                if s.out_channels <= FEW / 2 {
                     direct::weight::<T, S>(isa, s, a, b, to);
                 } else {
                     weight::weight::<T, S>(isa, s, a, b, to);
@@ -123,29 +123,31 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         }
         let (from, to) = (SharedPointer::new(w), SharedPointer::new(made));
         let is_finite = std::sync::atomic::AtomicBool::new(true);
-        // Channels of x that one task has: their weights lie together in each channel of y.
+        // Channels of x that one task has, whose weights lie together in each channel of y.
         const TOGETHER: usize = 16;
         let chunks = s.in_channels.div_ceil(TOGETHER);
         parallel_for(s.groups * chunks, |t| {
             let (group, first) = (t / chunks, t % chunks * TOGETHER);
             let channels = first..s.in_channels.min(first + TOGETHER);
-            let mut sum = T::ZERO;
-            for o in 0..s.out_channels {
-                let from = from.get().wrapping_add((group * s.out_channels + o) * s.in_channels * kernel);
+            let mut is_bad = false;
+            // Blocks whose weights stay in the cache while both sides are walked in stretches.
+            for first in (0..s.out_channels).step_by(TOGETHER) {
                 for i in channels.clone() {
-                    let from = std::slice::from_raw_parts(from.add(i * kernel), kernel);
-                    for (start, taps) in &places {
-                        let to = to.at(start + ((group * s.in_channels + i) * s.out_channels + o) * taps.len());
-                        for (k, tap) in taps.iter().enumerate() {
-                            let v = from[*tap].wide();
-                            // Not finite as soon as one is not.
-                            sum = sum.plus(v.times(T::ZERO));
-                            *to.add(k) = v;
+                    for o in first..s.out_channels.min(first + TOGETHER) {
+                        let from = from.get().wrapping_add(((group * s.out_channels + o) * s.in_channels + i) * kernel);
+                        let from = std::slice::from_raw_parts(from, kernel);
+                        for (start, taps) in &places {
+                            let to = to.at(start + ((group * s.in_channels + i) * s.out_channels + o) * taps.len());
+                            for (k, tap) in taps.iter().enumerate() {
+                                let v = from[*tap].wide();
+                                is_bad |= !v.is_finite();
+                                *to.add(k) = v;
+                            }
                         }
                     }
                 }
             }
-            if !sum.is_finite() {
+            if is_bad {
                 is_finite.store(false, std::sync::atomic::Ordering::Relaxed);
             }
         });
@@ -170,7 +172,8 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
 unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S, y: *mut S) {
     // SAFETY: the caller's.
     unsafe {
-        if gather.rows <= FEW {
+        let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
+        if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) {
             direct::gather(gather, x, y);
         } else {
             gather.run(x, y);

@@ -139,22 +139,27 @@ unsafe fn pack_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, taps:
 pub(super) type ColumnStarts<'a, T> = &'a [*const T];
 
 on_vectors! {
-    /// Packs a panel the other way round: row `c` of it has the element of column `c` of the plan and tap `i` in its column `i`. Rows are
-    /// written for whole vectors.
-    fn pack_transposed<T>(plan: &LoadPlan, starts: ColumnStarts<'_, T>, to: *mut T) = pack_transposed_on
+    /// Packs a panel the other way round: its rows are columns of the plan (those of some vectors), its column `i`
+    /// is the tap that the start `i` stands for.
+    fn pack_transposed<T>(plan: &LoadPlan, vectors: std::ops::Range<usize>, starts: ColumnStarts<'_, T>, to: *mut T) = pack_transposed_on
 }
 
 /// # Safety
 /// As for `pack`; there are as many starts as columns in a panel.
 #[inline(always)]
-unsafe fn pack_transposed_on<V: PanelVector>(plan: &LoadPlan, starts: ColumnStarts<'_, V::Number>, to: *mut V::Number) {
+unsafe fn pack_transposed_on<V: PanelVector>(
+    plan: &LoadPlan,
+    vectors: std::ops::Range<usize>,
+    starts: ColumnStarts<'_, V::Number>,
+    to: *mut V::Number,
+) {
     for (c, starts) in starts.chunks_exact(V::LANES).enumerate() {
         if starts[0].is_null() {
             continue;
         }
-        for v in 0..plan.vectors() {
+        for v in vectors.clone() {
             let lanes = plan.of(v);
-            let to = to.wrapping_add(v * V::LANES * V::WIDTH + c * V::LANES);
+            let to = to.wrapping_add((v - vectors.start) * V::LANES * V::WIDTH + c * V::LANES);
             // SAFETY: the caller's.
             unsafe {
                 match lanes {

@@ -18,6 +18,8 @@ const PANELS: usize = 4;
 const WORTH: usize = 1 << 18;
 /// The most numbers of all partial sums together.
 const PARTIAL: usize = 1 << 20;
+/// Elements of all strips of a task, which stay in the second cache.
+const STRIPS: usize = 1 << 16;
 /// Positions of one image that are enough for a block of their own.
 const POSITIONS: usize = 48;
 
@@ -119,14 +121,24 @@ impl WeightProduct<'_> {
         // Gradients that do not lie as they are read.
         let (_copied, copied) = room::<T>(if S::SAME && self.blocks > 0 { 0 } else { rows * self.block });
         let mut strip_room = (room::<T>(0), 0);
-        for b in task.blocks.clone() {
-            let (first, end) = if self.blocks == 0 {
-                (b * self.block, (s.batch * positions).min((b + 1) * self.block))
-            } else {
-                let (n, at) = (b / self.blocks, b % self.blocks * self.block);
-                (n * positions + at, n * positions + positions.min(at + self.block))
+        let mut b = task.blocks.start;
+        while b < task.blocks.end {
+            // Blocks of one image that share a strip.
+            let mut together = if self.blocks == 0 { 1 } else { (self.blocks - b % self.blocks).min(task.blocks.end - b) };
+            let span = |count: usize| {
+                if self.blocks == 0 {
+                    (b * self.block, (s.batch * positions).min((b + 1) * self.block))
+                } else {
+                    let (n, at) = (b / self.blocks, b % self.blocks * self.block);
+                    (n * positions + at, n * positions + positions.min(at + count * self.block))
+                }
             };
-            let strip = Strip::new(p, first, end, S::SAME);
+            while together > 1 && Strip::sized(p, span(together).0, span(together).1, S::SAME).size * channels.len() > STRIPS {
+                together = together.div_ceil(2);
+            }
+            let (start, stop) = span(together);
+            b += together;
+            let strip = Strip::new(p, start, stop, S::SAME);
             let plan = LoadPlan::new(&strip, lanes);
             let n = strip.size * channels.len();
             if n > strip_room.1 {
@@ -153,34 +165,42 @@ impl WeightProduct<'_> {
                 // The last panel's lanes beyond the columns repeat one; nothing reads their sums.
                 let last = starts[columns - 1];
                 starts[columns..columns.next_multiple_of(lanes)].fill(last);
-                for q in 0..panels {
-                    pack_transposed::<T>(self.isa, &plan, &starts[q * width..(q + 1) * width], packed.wrapping_add(q * self.block * width));
-                }
-                let (a, a_rs) = if S::SAME && self.blocks > 0 {
-                    (g.wrapping_add(first / positions * image + first % positions).cast::<T>(), positions)
-                } else {
-                    self.copy_gradient::<T, S>(first, end, g, image, copied);
-                    (copied.cast_const(), self.block)
-                };
-                let product = PanelProduct {
-                    rows,
-                    columns,
-                    depth: end - first,
-                    a,
-                    a_rs: a_rs as isize,
-                    b: packed.cast_const(),
-                    panel: self.block * width,
-                    out,
-                    out_rs: all as isize,
-                    runs: &runs,
-                    step: 1,
-                    add: !is_first,
-                    bias: std::ptr::null(),
-                };
-                multiply::<T>(self.isa, &product);
             }
-            is_first = false;
-            interrupt::check();
+            for first in (start..stop).step_by(self.block) {
+                let end = stop.min(first + self.block);
+                let vectors = (first - start) / lanes..(end - start).div_ceil(lanes);
+                // SAFETY: as above.
+                unsafe {
+                    for q in 0..panels {
+                        let to = packed.wrapping_add(q * self.block * width);
+                        pack_transposed::<T>(self.isa, &plan, vectors.clone(), &starts[q * width..(q + 1) * width], to);
+                    }
+                    let (a, a_rs) = if S::SAME && self.blocks > 0 {
+                        (g.wrapping_add(first / positions * image + first % positions).cast::<T>(), positions)
+                    } else {
+                        self.copy_gradient::<T, S>(first, end, g, image, copied);
+                        (copied.cast_const(), self.block)
+                    };
+                    let product = PanelProduct {
+                        rows,
+                        columns,
+                        depth: end - first,
+                        a,
+                        a_rs: a_rs as isize,
+                        b: packed.cast_const(),
+                        panel: self.block * width,
+                        out,
+                        out_rs: all as isize,
+                        runs: &runs,
+                        step: 1,
+                        add: !is_first,
+                        bias: std::ptr::null(),
+                    };
+                    multiply::<T>(self.isa, &product);
+                }
+                is_first = false;
+                interrupt::check();
+            }
         }
     }
 

@@ -10,6 +10,8 @@
 mod gemm_skinny;
 pub(super) mod panel_vector;
 pub(super) mod panels;
+#[cfg(target_arch = "x86_64")]
+mod shuffles;
 
 use super::memory::room::{filled, with_room};
 use super::reduce::reducers::Numeric;

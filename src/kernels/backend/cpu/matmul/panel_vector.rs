@@ -2,6 +2,8 @@
 //!
 //! Not here: elementary functions (`math`), and the numbers of pointwise kernels (`num`).
 
+#[cfg(target_arch = "x86_64")]
+use super::shuffles::*;
 use crate::backend::cpu::reduce::reducers::Numeric;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -58,12 +60,24 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
+    /// The first `n`, at most LANES, to every other place.
+    #[inline(always)]
+    unsafe fn store_spread(self, p: *mut Self::Number, n: usize) {
+        // SAFETY: the caller's; there is room for all lanes.
+        unsafe {
+            let mut lanes = [Self::Number::ZERO; 16];
+            self.store(lanes.as_mut_ptr());
+            for (i, v) in lanes[..n].iter().enumerate() {
+                *p.add(2 * i) = *v;
+            }
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($V:ty, $t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $store:ident, $zload:ident, $mload:ident, $mstore:ident,
-     $fma:ident, $add:ident, $total:ident, $transposed:ident, $parted:ident) => {
+     $fma:ident, $add:ident, $total:ident, $transposed:ident, $parted:ident, $spread:ident) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -130,6 +144,16 @@ macro_rules! avx512 {
                 unsafe { $total(self) }
             }
             #[inline(always)]
+            unsafe fn store_spread(self, p: *mut $t, n: usize) {
+                // SAFETY: as above; the masks leave out what lies between and behind.
+                unsafe {
+                    let (low, high) = $spread(self);
+                    let mask = (0x5555_5555u32 & ((1u64 << (2 * n)) - 1) as u32) as u64;
+                    $mstore(p, mask as $mask, low);
+                    $mstore(p.wrapping_add($lanes), (mask >> $lanes) as $mask, high);
+                }
+            }
+            #[inline(always)]
             unsafe fn parted(self, b: Self) -> (Self, Self) {
                 // SAFETY: as above.
                 unsafe { $parted(self, b) }
@@ -155,7 +179,8 @@ avx512!(
     _mm512_add_ps,
     _mm512_reduce_add_ps,
     transposed_16,
-    parted_16
+    parted_16,
+    spread_16
 );
 #[cfg(target_arch = "x86_64")]
 avx512!(
@@ -174,147 +199,9 @@ avx512!(
     _mm512_add_pd,
     _mm512_reduce_add_pd,
     transposed_8_wide,
-    parted_8_wide
+    parted_8_wide,
+    spread_8_wide
 );
-
-/// # Safety
-/// The machine has AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn transposed_16(r: [__m512; 16]) -> [__m512; 16] {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut u = r;
-        for g in 0..4 {
-            let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
-            let (ab, cd) = (_mm512_castps_pd(_mm512_unpacklo_ps(a, b)), _mm512_castps_pd(_mm512_unpacklo_ps(c, d)));
-            let (ab2, cd2) = (_mm512_castps_pd(_mm512_unpackhi_ps(a, b)), _mm512_castps_pd(_mm512_unpackhi_ps(c, d)));
-            u[4 * g] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd));
-            u[4 * g + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd));
-            u[4 * g + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2));
-            u[4 * g + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2));
-        }
-        let mut out = u;
-        for j in 0..4 {
-            let (low, high) = (_mm512_shuffle_f32x4::<0x88>(u[j], u[4 + j]), _mm512_shuffle_f32x4::<0xdd>(u[j], u[4 + j]));
-            let (low2, high2) = (_mm512_shuffle_f32x4::<0x88>(u[8 + j], u[12 + j]), _mm512_shuffle_f32x4::<0xdd>(u[8 + j], u[12 + j]));
-            out[j] = _mm512_shuffle_f32x4::<0x88>(low, low2);
-            out[8 + j] = _mm512_shuffle_f32x4::<0xdd>(low, low2);
-            out[4 + j] = _mm512_shuffle_f32x4::<0x88>(high, high2);
-            out[12 + j] = _mm512_shuffle_f32x4::<0xdd>(high, high2);
-        }
-        out
-    }
-}
-
-/// # Safety
-/// The machine has AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn transposed_8_wide(r: [__m512d; 8]) -> [__m512d; 8] {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut u = r;
-        for g in 0..4 {
-            u[2 * g] = _mm512_unpacklo_pd(r[2 * g], r[2 * g + 1]);
-            u[2 * g + 1] = _mm512_unpackhi_pd(r[2 * g], r[2 * g + 1]);
-        }
-        let mut out = u;
-        for j in 0..2 {
-            let (low, high) = (_mm512_shuffle_f64x2::<0x88>(u[j], u[2 + j]), _mm512_shuffle_f64x2::<0xdd>(u[j], u[2 + j]));
-            let (low2, high2) = (_mm512_shuffle_f64x2::<0x88>(u[4 + j], u[6 + j]), _mm512_shuffle_f64x2::<0xdd>(u[4 + j], u[6 + j]));
-            out[j] = _mm512_shuffle_f64x2::<0x88>(low, low2);
-            out[4 + j] = _mm512_shuffle_f64x2::<0xdd>(low, low2);
-            out[2 + j] = _mm512_shuffle_f64x2::<0x88>(high, high2);
-            out[6 + j] = _mm512_shuffle_f64x2::<0xdd>(high, high2);
-        }
-        out
-    }
-}
-
-/// As `PanelVector::parted`.
-///
-/// # Safety
-/// The machine has AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn parted_16(a: __m512, b: __m512) -> (__m512, __m512) {
-    // SAFETY: the caller's.
-    unsafe {
-        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-        let odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
-        (_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b))
-    }
-}
-
-/// As `PanelVector::parted`.
-///
-/// # Safety
-/// The machine has AVX-512.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn parted_8_wide(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
-    // SAFETY: the caller's.
-    unsafe {
-        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-        let odd = _mm512_or_si512(even, _mm512_set1_epi64(1));
-        (_mm512_permutex2var_pd(a, even, b), _mm512_permutex2var_pd(a, odd, b))
-    }
-}
-
-/// As `PanelVector::parted`.
-///
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn parted_8(a: __m256, b: __m256) -> (__m256, __m256) {
-    // SAFETY: the caller's.
-    unsafe {
-        let even = _mm256_castps_pd(_mm256_shuffle_ps::<0x88>(a, b));
-        let odd = _mm256_castps_pd(_mm256_shuffle_ps::<0xdd>(a, b));
-        (_mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(even)), _mm256_castpd_ps(_mm256_permute4x64_pd::<0xd8>(odd)))
-    }
-}
-
-/// As `PanelVector::parted`.
-///
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn parted_4_wide(a: __m256d, b: __m256d) -> (__m256d, __m256d) {
-    // SAFETY: the caller's.
-    unsafe { (_mm256_permute4x64_pd::<0xd8>(_mm256_unpacklo_pd(a, b)), _mm256_permute4x64_pd::<0xd8>(_mm256_unpackhi_pd(a, b))) }
-}
-
-/// The mask of `vmaskmov`: the highest bit of each lane.
-///
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn lanes_8(mask: u32) -> __m256i {
-    // SAFETY: the caller's.
-    unsafe {
-        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-        _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
-    }
-}
-
-/// As `lanes_8`.
-///
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn lanes_4(mask: u32) -> __m256i {
-    // SAFETY: the caller's.
-    unsafe {
-        let bits = _mm256_setr_epi64x(1, 2, 4, 8);
-        _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(i64::from(mask)), bits), bits)
-    }
-}
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx2 {
@@ -437,50 +324,6 @@ avx2!(
     transposed_4_wide,
     parted_4_wide
 );
-
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn transposed_8(r: [__m256; 8]) -> [__m256; 8] {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut u = r;
-        for g in 0..2 {
-            let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
-            let (ab, cd) = (_mm256_castps_pd(_mm256_unpacklo_ps(a, b)), _mm256_castps_pd(_mm256_unpacklo_ps(c, d)));
-            let (ab2, cd2) = (_mm256_castps_pd(_mm256_unpackhi_ps(a, b)), _mm256_castps_pd(_mm256_unpackhi_ps(c, d)));
-            u[4 * g] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd));
-            u[4 * g + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd));
-            u[4 * g + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2));
-            u[4 * g + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2));
-        }
-        let mut out = u;
-        for j in 0..4 {
-            out[j] = _mm256_permute2f128_ps::<0x20>(u[j], u[4 + j]);
-            out[4 + j] = _mm256_permute2f128_ps::<0x31>(u[j], u[4 + j]);
-        }
-        out
-    }
-}
-
-/// # Safety
-/// The machine has AVX2.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn transposed_4_wide(r: [__m256d; 4]) -> [__m256d; 4] {
-    // SAFETY: the caller's.
-    unsafe {
-        let (a, b) = (_mm256_unpacklo_pd(r[0], r[1]), _mm256_unpackhi_pd(r[0], r[1]));
-        let (c, d) = (_mm256_unpacklo_pd(r[2], r[3]), _mm256_unpackhi_pd(r[2], r[3]));
-        [
-            _mm256_permute2f128_pd::<0x20>(a, c),
-            _mm256_permute2f128_pd::<0x20>(b, d),
-            _mm256_permute2f128_pd::<0x31>(a, c),
-            _mm256_permute2f128_pd::<0x31>(b, d),
-        ]
-    }
-}
 
 /// As a tree: the same order for every instruction set with so many lanes.
 #[inline(always)]

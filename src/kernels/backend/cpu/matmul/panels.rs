@@ -1,5 +1,7 @@
 //! The inner loops of products with packed panels: a block of `rows x depth` numbers, dense along the depth, times `depth x columns` that
-//! lie in panels of WIDTH columns. What packs panels stands beside it: the patches of images in `conv`, matrices in `widening`.
+//! lie in panels of WIDTH columns.
+//!
+//! Not here: what packs panels, which is the patches of images in `conv/patches.rs`.
 //!
 //! Sums go along the depth in order, one chain for each result, so that the bits depend on the sizes of blocks alone.
 
@@ -187,6 +189,24 @@ unsafe fn scatter_row<V: PanelVector>(
         let (row, n) = (row.wrapping_add(from - first), to - from);
         // SAFETY: the caller's.
         unsafe {
+            if p.step == 2 && !p.add {
+                let bias = V::splat(bias);
+                for j in (0..n).step_by(V::LANES) {
+                    let n = (n - j).min(V::LANES);
+                    V::load_first(row.add(j), n).plus(bias).store_spread(out.wrapping_add(2 * j), n);
+                }
+                continue;
+            }
+            if p.step == 2 {
+                for j in (0..n).step_by(V::LANES) {
+                    let (to, n) = (out.wrapping_add(2 * j), (n - j).min(V::LANES));
+                    let (first, rest) = ((2 * n - 1).min(V::LANES), (2 * n - 1).saturating_sub(V::LANES));
+                    let second = if rest > 0 { V::load_first(to.wrapping_add(V::LANES), rest) } else { V::zero() };
+                    let old = V::load_first(to, first).parted(second).0;
+                    V::load_first(row.add(j), n).plus(old).store_spread(to, n);
+                }
+                continue;
+            }
             if p.step != 1 {
                 for j in 0..n {
                     let to = out.wrapping_offset(j as isize * p.step);
@@ -199,6 +219,30 @@ unsafe fn scatter_row<V: PanelVector>(
                 let (row, to, n) = (row.add(j), out.wrapping_add(j), (n - j).min(V::LANES));
                 V::load_first(row, n).plus(if p.add { V::load_first(to, n) } else { bias }).store_first(to, n);
             }
+        }
+    }
+}
+
+on_vectors! {
+    /// Writes `n` numbers to places that are `step` apart.
+    fn spread<T>(n: usize, from: *const T, to: *mut T, step: usize) = spread_on
+}
+
+/// # Safety
+/// They are readable and writable.
+#[inline(always)]
+unsafe fn spread_on<V: PanelVector>(n: usize, from: *const V::Number, to: *mut V::Number, step: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        if step == 2 {
+            for j in (0..n).step_by(V::LANES) {
+                let n = (n - j).min(V::LANES);
+                V::load_first(from.add(j), n).store_spread(to.wrapping_add(2 * j), n);
+            }
+            return;
+        }
+        for j in 0..n {
+            *to.wrapping_add(j * step) = *from.add(j);
         }
     }
 }
