@@ -2,6 +2,7 @@
 //!
 //! `class` reads the methods of a Function once, `apply` calls it, `short` and `record` make its node, `node` runs its backward, and `context` is
 //! what forward and backward share. Under transforms Python's `_function_transforms` comes before `apply`.
+//! Not here: what a node of the graph is (`autograd::graph`), and the engine that runs it.
 
 mod apply;
 pub(super) mod args;
