@@ -68,6 +68,7 @@ unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
 ///
 /// # Safety
 /// As for `add_rows`.
+#[allow(clippy::reversed_empty_ranges, reason = "one vector has none before the last")]
 #[inline(always)]
 unsafe fn add_row<V: PanelVector, const R: usize>(d: &DirectRows<'_, V::Number>, first: usize, column: usize, base: isize, len: usize) {
     let mut from = d.from.wrapping_offset(base);

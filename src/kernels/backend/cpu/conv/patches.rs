@@ -14,7 +14,7 @@ pub(super) fn room<T>(n: usize) -> (Option<Buffer>, *mut T) {
     if n == 0 {
         return (None, std::ptr::null_mut());
     }
-    let bytes = n.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+    let bytes = n.saturating_mul(size_of::<T>());
     let made = Buffer::new(bytes).unwrap_or_else(|e| throw(e));
     let start = made.as_ptr().cast();
     (Some(made), start)

@@ -87,8 +87,7 @@ fn wanted(pass: ConvPass, s: &ConvShape, [a, b, bias]: [&[f64]; 3], n: usize) ->
         ConvPass::Input { bias: true } => s.groups * s.in_channels,
         _ => 0,
     };
-    if channels > 0 {
-        let plane = n / s.batch / channels;
+    if let Some(plane) = (n / s.batch).checked_div(channels) {
         out.iter_mut().enumerate().for_each(|(i, o)| *o = bias[i / plane % channels]);
     }
     each(s, |x, w, y| match pass {

@@ -124,12 +124,12 @@ impl WeightProduct<'_> {
         let mut b = task.blocks.start;
         while b < task.blocks.end {
             // Blocks of one image that share a strip.
-            let mut together = if self.blocks == 0 { 1 } else { (self.blocks - b % self.blocks).min(task.blocks.end - b) };
-            let span = |count: usize| {
-                if self.blocks == 0 {
-                    (b * self.block, (s.batch * positions).min((b + 1) * self.block))
-                } else {
-                    let (n, at) = (b / self.blocks, b % self.blocks * self.block);
+            let of_image = b.checked_rem(self.blocks);
+            let mut together = of_image.map_or(1, |at| (self.blocks - at).min(task.blocks.end - b));
+            let span = |count: usize| match of_image {
+                None => (b * self.block, (s.batch * positions).min((b + 1) * self.block)),
+                Some(at) => {
+                    let (n, at) = (b / self.blocks, at * self.block);
                     (n * positions + at, n * positions + positions.min(at + count * self.block))
                 }
             };

@@ -114,6 +114,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
 ///
 /// # Safety
 /// As for `multiply`.
+#[allow(clippy::needless_range_loop, reason = "indices that the compiler knows keep the sums in registers")]
 #[inline(always)]
 unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
     p: &PanelProduct<'_, V::Number>,
