@@ -76,15 +76,12 @@ if TYPE_CHECKING:
     from ._legacy_types import LongTensor as LongTensor
     from ._legacy_types import ShortTensor as ShortTensor
     from ._legacy_types import set_default_tensor_type as set_default_tensor_type
-    from ._numeric import blackman_window as blackman_window
     from ._numeric import bucketize as bucketize
     from ._numeric import cartesian_prod as cartesian_prod
     from ._numeric import chain_matmul as chain_matmul
     from ._numeric import combinations as combinations
     from ._numeric import cumulative_trapezoid as cumulative_trapezoid
     from ._numeric import gradient as gradient
-    from ._numeric import hamming_window as hamming_window
-    from ._numeric import hann_window as hann_window
     from ._numeric import is_nonzero as is_nonzero
     from ._numeric import is_same_size as is_same_size
     from ._numeric import isin as isin
@@ -104,6 +101,9 @@ if TYPE_CHECKING:
     from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
     from ._settings import set_flush_denormal as set_flush_denormal
     from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
+    from ._windows import blackman_window as blackman_window
+    from ._windows import hamming_window as hamming_window
+    from ._windows import hann_window as hann_window
     from .amp.autocast_mode import autocast as autocast
     from .func import vmap as vmap
     from .nn.functional import bilinear as bilinear
@@ -145,15 +145,12 @@ _LEGACY_TYPES = (
     "set_default_tensor_type",
 )
 _NUMERIC = (
-    "blackman_window",
     "bucketize",
     "cartesian_prod",
     "chain_matmul",
     "combinations",
     "cumulative_trapezoid",
     "gradient",
-    "hamming_window",
-    "hann_window",
     "is_nonzero",
     "is_same_size",
     "isin",
@@ -163,6 +160,7 @@ _NUMERIC = (
     "unravel_index",
     "vander",
 )
+_WINDOWS = ("blackman_window", "hamming_window", "hann_window")
 _SETTINGS = (
     "are_deterministic_algorithms_enabled",
     "compile",
@@ -210,6 +208,7 @@ __getattr__, __dir__ = _lazily(
         **dict.fromkeys(_LEGACY_TYPES, "_legacy_types"),
         **dict.fromkeys(_NUMERIC, "_numeric"),
         **dict.fromkeys(_SETTINGS, "_settings"),
+        **dict.fromkeys(_WINDOWS, "_windows"),
     },
 )
 
@@ -223,6 +222,7 @@ __all__ = sorted(  # noqa: PLE0605
         *_LEGACY_TYPES,
         *_NUMERIC,
         *_SETTINGS,
+        *_WINDOWS,
         "amp",
         "autocast",
         "autograd",

@@ -1,0 +1,125 @@
+"""Windows of signals: sums of cosines."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from . import _core
+from ._core import Tensor, dtype
+
+
+def _window(name: str, length: int, periodic: bool, waves: Sequence[float], options: dict[str, Any]) -> Tensor:
+    """A sum of cosines over the window."""
+    if length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    requires_grad = options.pop("requires_grad", False)
+    kind = options.get("dtype") or _core.get_default_dtype()
+    if not kind.is_floating_point:
+        raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
+    if length == 1:
+        return _core.ones(1, requires_grad=requires_grad, **options)
+    places = _core.arange(length, dtype=_core.float64) * (2 * math.pi / max(length if periodic else length - 1, 1))
+    made = _core.full((length,), waves[0], dtype=_core.float64)
+    for number, height in enumerate(waves[1:], 1):
+        made = made + height * (places * number).cos()
+    return made.to(dtype=kind, device=options.get("device") or _core.get_default_device()).requires_grad_(requires_grad)
+
+
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Hann window, ``0.5 - 0.5 cos(2 pi n / N)``.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length, so that windows join; otherwise it is one less.
+        dtype: A float dtype.
+        layout: Has no effect.
+        device: The device.
+        pin_memory: Has no effect.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _window("hann_window", window_length, periodic, (0.5, -0.5), options)
+
+
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Hamming window, ``alpha - beta cos(2 pi n / N)``; see :func:`hann_window`.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length; otherwise it is one less.
+        alpha: The mean.
+        beta: The height of the wave.
+        dtype: A float dtype.
+        layout: Has no effect.
+        device: The device.
+        pin_memory: Has no effect.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _window("hamming_window", window_length, periodic, (alpha, -beta), options)
+
+
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``; see :func:`hann_window`.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length; otherwise it is one less.
+        dtype: A float dtype.
+        layout: Has no effect.
+        device: The device.
+        pin_memory: Has no effect.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.blackman_window(4)[1:]
+        tensor([0.3400, 1.0000, 0.3400])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _window("blackman_window", window_length, periodic, (0.42, -0.5, 0.08), options)
