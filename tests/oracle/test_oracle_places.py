@@ -64,8 +64,6 @@ OWN_MODULES = {
 OWN_NAMES = {
     "rgrad": set(OWN),
     "rgrad.autograd": {"GradcheckError"},
-    # PyTorch has it after an import, and as `torch.optim.optimizer` only then.
-    "rgrad.nn.utils": {"prune"},
     "rgrad.nn.utils.clip_grad": {"clip_grads_with_norm_", "get_total_norm"},
     "rgrad.optim": {"optimizer"},
 }
