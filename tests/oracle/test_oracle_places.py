@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+# An attribute of its package only after this.
+importlib.import_module("torch.nn.utils.prune")
 
 import rgrad  # noqa: E402
 from rgrad._names import ELSEWHERE, OWN  # noqa: E402
