@@ -25,6 +25,8 @@ VENV = ROOT / ".venv"
 ORACLE_VENV = ROOT / ".venv-oracle"
 DIST = ROOT / "dist"
 TORCH = "torch==2.13.0"
+# What PyTorch's own writer of event files needs.
+TENSORBOARD = "tensorboard>=2.18,<3"
 CARGO_HOME_BIN = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo") / "bin"
 
 
@@ -237,7 +239,16 @@ def wheel() -> Path:
     for old in found:
         old.unlink()
     python = VENV / "bin" / "python"
-    command: list[str | Path] = [VENV / "bin" / "maturin", "build", "--release", "--interpreter", python, "--out", DIST]
+    command: list[str | Path] = [
+        VENV / "bin" / "maturin",
+        "build",
+        "--profile",
+        "shipped",
+        "--interpreter",
+        python,
+        "--out",
+        DIST,
+    ]
     if sys.platform == "linux":
         command += ["--compatibility", "linux"]
     must(command, "the wheel could not be built; the message is above")
@@ -261,5 +272,5 @@ def install(venv: Path, file: Path) -> Path:
 
 def oracle_environment() -> Path:
     """`.venv-oracle`, with the real PyTorch. Returns its Python."""
-    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH])
+    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH, TENSORBOARD])
     return ORACLE_VENV / "bin" / "python"

@@ -1,6 +1,6 @@
 """Print the bytes of machine code in an ELF file, by family: reductions, casts, the Python layer, and so on.
 
-    python scripts/code_size.py FILE                 # needs symbols: build with CARGO_PROFILE_RELEASE_STRIP=none
+    python scripts/code_size.py FILE                 # needs symbols: build with CARGO_PROFILE_SHIPPED_STRIP=none
     python scripts/code_size.py FILE --max-mb 16     # exits with 1 if it has more than 16 MB (10^6 bytes) when stripped
     python scripts/code_size.py FILE --largest 20    # and the functions that take most, all instances of one together
 
@@ -191,7 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
         for name, size in names.most_common(options.largest):
             print(f"{size:10d}  {name}")
     else:
-        hint = "build with CARGO_PROFILE_RELEASE_STRIP=none to see families"
+        hint = "build with CARGO_PROFILE_SHIPPED_STRIP=none to see families"
         print(f"code_size: {options.file} has no symbols; {hint}", file=sys.stderr)
         if options.max_mb is None:
             return 2

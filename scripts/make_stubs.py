@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import inspect
+import re
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import rgrad._core as core
+import rgrad._late_methods as late_methods
 import stub_types as types_of
+from rgrad import return_types
 
 TARGET = Path(__file__).resolve().parents[1] / "python" / "rgrad" / "_core.pyi"
 
@@ -243,6 +246,63 @@ def function_stub(name: str, f: Any, owner: str = "", static: bool = False) -> s
     return with_doc(f"def {name}({text}) -> {result_of(owner, name)}: ...", f, name, indent)
 
 
+# Methods that Python adds to Tensor, each with its module.
+LATE = {
+    method: module
+    for module, names in late_methods.LATE.items()
+    for name, kinds in names.items()
+    for method, kind in ((name, "m"), (f"{name}_", "i"))
+    if kind in kinds
+}
+
+
+def late_stub(name: str, module: str) -> str:
+    """A method that is written in Python: its annotations are its own."""
+    function = late_methods.method_of(module, name)
+    signature = inspect.signature(function)
+    if module == "_core":  # the form in place of a native function
+        typed = [
+            p.replace(annotation=type_of("Tensor", name.removesuffix("_"), p.name))
+            for p in signature.parameters.values()
+        ]
+        signature = signature.replace(parameters=typed, return_annotation="Tensor")
+    stars = dict.fromkeys(inspect._ParameterKind, "") | {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
+    parts, starred = ["self"], False
+    for p in list(signature.parameters.values())[1:]:
+        if p.name == "out":
+            continue
+        if p.kind is p.VAR_POSITIONAL:
+            starred = True
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            parts.append("*")
+            starred = True
+        default = "" if p.default is p.empty else f" = {default_of(p.default)}"
+        parts.append(f"{stars.get(p.kind, '')}{p.name}: {late_type(name, p)}{default}")
+    result = signature.return_annotation
+    if result == "Any":
+        result = f"_return_types.{name}" if hasattr(return_types, name) else "Tensor"
+    text = f"def {name}({', '.join(parts)}) -> {in_class(result)}: ..."
+    first = (inspect.getdoc(function) or "").partition("\n\n")[0]
+    return f'{text.removesuffix(" ...")}\n        """{first}"""'
+
+
+def late_type(function: str, p: inspect.Parameter) -> str:
+    """The type of a parameter; where the function itself says nothing, that of the name."""
+    if p.annotation != "Any" or p.name in ("args", "kwargs"):
+        return in_class(p.annotation)
+    found = PARAMETERS.find(f"Tensor.{function}.{p.name}", f"{function}.{p.name}", p.name)
+    return f"{found or 'object'}{' | None' if p.default is None else ''}"
+
+
+def in_class(annotation: Any) -> str:
+    """An annotation for inside of a class that has methods named as built-in types are."""
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return re.sub(r"(?<!_)\b(bool|float|int|str|tuple|type)\b", r"_\1", text)
+
+
 def class_stub(name: str, cls: type) -> str:
     bases = [b for b in cls.__bases__ if b is not object]
     shown = [b.__name__ if b.__module__ != "builtins" else f"{b.__name__}" for b in bases]
@@ -260,7 +320,10 @@ def class_stub(name: str, cls: type) -> str:
     for key, value in sorted(vars(cls).items()):
         if key in SKIPPED or (key.startswith("_") and not key.startswith("__") and key not in dir(core.Tensor)):
             continue
-        if isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
+        late = LATE.get(key) if name == "Tensor" else None
+        if late is not None:
+            body.append(late_stub(key, late))
+        elif isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
             found = PROPERTIES.find(f"{name}.{key}")
             if found is None and name != "Tensor" and not is_private(name, key):
                 missing.append(f"property {name}.{key}")

@@ -25,6 +25,7 @@ PARAMETERS = {
         "kron.other copy_.other is_same_size.other take_along_dim.indices "
         "split.tensor new_state out lerp.end __matmul__.value "
         "__rmatmul__.value _make_subclass.data _gradient_edge.tensor _leaf_hooks.tensor "
+        "_path_cuts.tensor _path_cuts.wrt _tensor_memory.tensor "
         "_make_saved_tensor.tensor",
     ),
     **each(
@@ -37,7 +38,8 @@ PARAMETERS = {
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
         "training transposed use_input_stats cudnn_enable cudnn_enabled is_causal enable_gqa "
         "set_autocast_enabled.enabled set_autocast_cache_enabled.enabled "
-        "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child",
+        "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child "
+        "_start_memory_recording.modules",
     ),
     **each(
         "_int",
@@ -47,7 +49,8 @@ PARAMETERS = {
         "select.index unfold.size random_.from_ random_.to seed "
         "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
-        "split_size _set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many",
+        "split_size _set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many "
+        "_enter_module.number _start_memory_recording.most _site_place.site",
     ),
     **each(
         "_float",
@@ -122,12 +125,13 @@ RESULTS = {
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
         "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
-        "_set_fast_path device.__gt__ device.__le__ device.__lt__",
+        "_profiler_is_on _set_fast_path device.__gt__ device.__le__ device.__lt__",
     ),
     **each(
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
-        "max_memory_allocated memory_allocated seed get_device __len__ __int__ __index__ __hash__ _call_site "
+        "max_memory_allocated memory_allocated _memory_idle _module_number _enter_module "
+        "seed get_device __len__ __int__ __index__ __hash__ _call_site "
         "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
         "autocast_increment_nesting autocast_decrement_nesting _enter_dual UntypedStorage.nbytes UntypedStorage.size",
     ),
@@ -149,7 +153,8 @@ RESULTS = {
         "_wgpu_keep_pipelines _wgpu_reset_peak _wgpu_synchronize _push_torch_function_mode _skip_torch_function_once "
         "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "
         "save_for_forward set_materialize_grads register_hooks set_autocast_enabled set_autocast_dtype "
-        "set_autocast_cache_enabled clear_autocast_cache __init__",
+        "set_autocast_cache_enabled clear_autocast_cache __init__ _profiler_stop _start_memory_recording "
+        "_stop_memory_recording",
     ),
     **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype"),
     **each("device", "get_default_device"),
@@ -176,11 +181,28 @@ RESULTS = {
     "_wgpu_counts": "_tuple[_int, _int, _int, _int]",
     "_wgpu_description": "dict[_str, Any]",
     "_wgpu_memory": "_tuple[_int, _int, _int]",
+    "_live_memory": "list[_tuple[_str, _int, _int, _int, _int]]",
+    "_memory_recording": (
+        "_tuple[list[_tuple[_str, _int, _int, _int, _int]], "
+        "list[_tuple[_int, _str, _int, _int, _int, _bool]], _int] | None"
+    ),
+    "_site_place": "_tuple[_tuple[_str, _int, _str] | None, _str | None]",
+    "_tensor_memory": "_tuple[_int, _str, _int | None, _int, _int]",
+    "_graph_memory": (
+        "_tuple[list[_tuple[_int, _str, _int, _bool, list[_tuple[_str, _int]], list[_int], list[Any], Any]], "
+        "list[_tuple[_int, _str, _int | None, _int, _int, _bool, _bool]]]"
+    ),
+    "_node_state": "_tuple[_int, _bool]",
+    "_path_cuts": ("_tuple[_bool, _tuple[_str, _str, _int, _str] | None, list[_tuple[_str, _str, _int, _str]]]"),
     "_run_backward": "_tuple[Any, ...]",
     "_torch_function_modes": "list[Any]",
     "_fusion_counts": "_tuple[_int, _int, _int]",
     "_support_table": "list[_tuple[_str, _bool, _str, _str, _str]]",
     "_leaf_hooks": "list[Any]",
+    **each("_tuple[_int, _int]", "_profiler_start _profiler_clock"),
+    "_profiler_events": "_tuple[list[_tuple[Any, ...]], _int]",
+    "_profiler_range": "Any",
+    "_profiler_stack": "_tuple[_str, ...]",
     # A Python number of the tensor's kind.
     "item": "_Number",
     # The Python numbers of a tensor, alone or in lists of lists; objects of any class; whatever a handler answers.

@@ -51,12 +51,15 @@ def main() -> int:
     from checks import CHECKS
     from harness import Check, Line, Row, Settings, load_modules, measure
     from rows_attention import ROWS as ATTENTION
+    from rows_conv import ROWS as CONV
     from rows_functions import ROWS as FUNCTIONS
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
+    from rows_networks import ROWS as NETWORKS
     from rows_norms import ROWS as NORMS
     from rows_pool import ROWS as POOL
+    from rows_profiler import CHECKS as PROFILER
     from rows_recurrent import ROWS as RECURRENT
     from rows_small import ROWS as SMALL
     from rows_training import ROWS as TRAINING
@@ -71,13 +74,16 @@ def main() -> int:
         *LARGE,
         *NORMS,
         *ATTENTION,
+        *CONV,
         *POOL,
+        *NETWORKS,
         *TRAINING,
         *RECURRENT,
         *FUSION,
         *TRANSFORMS,
         *TRANSFORMED,
         *MEMORY,
+        *PROFILER,
         *CHECKS,
         *WGPU,
         *WGPU_LARGE,
@@ -129,6 +135,8 @@ def main() -> int:
         rate = (
             f"  {line.rate / 1e9:.0f} GB/s, a copy {line.copy_rate / 1e9:.0f}" if line.rate and line.copy_rate else ""
         )
+        if line.limit:
+            rate += f"  at the speed of matrix products {show_time(line.limit)}"
         others = "".join(f"  {n} {show_time(t)}" for n, t in line.times.items() if n not in {"rgrad", "torch"})
         cells = f"{line.name:20} {line.what:52} {ours:>10} {theirs:>10} {ratio:>7} {line.target:>10}"
         print(f"{cells}  {line.verdict}{rate}{others}", flush=True)

@@ -44,6 +44,8 @@ class Row:
     rtol: float = 1e-5
     moved: int = 0
     """Bytes that one operation must read and write at least, where memory is what it waits for."""
+    flops: int = 0
+    """Additions and multiplications of float32 that one operation takes, where they are what takes the time."""
     others: dict[str, Callable[[], Work]] = field(default_factory=dict)
     """The work in numpy or jax, where it says something."""
 
@@ -70,6 +72,8 @@ class Settings:
     missing: dict[str, str] = field(default_factory=dict)
     copy_rate: float | None = None
     """Bytes per second, read and written, of a plain copy; measured when first asked for."""
+    flop_rate: float | None = None
+    """Additions and multiplications per second of a product of large matrices; measured when first asked for."""
 
 
 @dataclass
@@ -85,6 +89,8 @@ class Line:
     rate: float | None = None
     """Bytes per second that rgrad moved, and a plain copy in the same run."""
     copy_rate: float | None = None
+    limit: float | None = None
+    """Seconds that the arithmetic would take at the speed of a product of large matrices."""
     verdict: str = ""
 
 
@@ -150,6 +156,8 @@ def measure(row: Row, settings: Settings) -> Line:
     if row.moved:
         line.rate = row.moved / line.times["rgrad"]
         line.copy_rate = plain_copy(settings)
+    if row.flops:
+        line.limit = row.flops / product_rate(settings)
     if wrong:
         line.verdict = f"WRONG: {wrong}"
     return line
@@ -186,6 +194,24 @@ def plain_copy(settings: Settings) -> float:
         )
         settings.copy_rate = (1 << 25) / seconds
     return settings.copy_rate
+
+
+def product_rate(settings: Settings) -> float:
+    """Operations per second of the fastest product of two 1024 x 1024 matrices of float32 that any library makes."""
+    if settings.flop_rate is None:
+        size, best = 1024, float("inf")
+        for name in settings.modules.keys() & {"rgrad", "torch"}:
+            a, b = (settings.modules[name].ones(size, size) for _ in range(2))
+
+            def run(n: int, a: Any = a, b: Any = b) -> None:
+                for _ in range(n):
+                    (a @ b)[0, 0].item()
+
+            work = Work(run, list)
+            n = calibrate(work, settings.block)
+            best = min(best, *(block_seconds(work, n) / n for _ in range(settings.rounds)))
+        settings.flop_rate = 2 * size**3 / best
+    return settings.flop_rate
 
 
 def different(works: dict[str, Work], rtol: float) -> str:

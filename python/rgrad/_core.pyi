@@ -244,6 +244,9 @@ class Tensor:
     @property
     def _base(self) -> Tensor | None:
         """The tensor of which this one is a view, or None."""
+    @property
+    def _grad(self) -> Tensor:
+        """`grad` without the warning for tensors that are no leaves."""
     def _is_view(self) -> _bool:
         """Whether this tensor is a view whose history depends on its base."""
     @staticmethod
@@ -251,6 +254,8 @@ class Tensor:
         """A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is
         constructed.
         """
+    def _repr_html_(self) -> Tensor:
+        """What a notebook shows: shape, dtype, device, a small picture of the values, and the text of `repr`."""
     def _use_count(self) -> Tensor:
         """The number of holders of the tensor: variables, graphs, other tensors."""
     @property
@@ -278,6 +283,8 @@ class Tensor:
         """Adds `alpha * other` to this tensor in place."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2).sum(0)`, with the input broadcast to the shape of a product."""
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Write ``addbmm(input, batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """`x + value * a / b`."""
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
@@ -288,10 +295,16 @@ class Tensor:
         """In-place form of `addcmul`."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Write ``addmm(input, mat1, mat2, *, beta=1, alpha=1)`` to this tensor."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`, with the input broadcast to the shape of the product."""
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Write ``addmv(input, mat, vec, *, beta=1, alpha=1)`` to this tensor."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * outer(vec1, vec2)`, with the input broadcast to the shape of the product."""
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Write ``addr(input, vec1, vec2, *, beta=1, alpha=1)`` to this tensor."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
     def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
@@ -312,6 +325,8 @@ class Tensor:
         """
     def any(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether any element along `dim` (all without) is true."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Write what a Python function gives for each element; slow."""
     def arccos(self) -> Tensor:
         """The angle, in radians, whose cosine is the input."""
     def arccos_(self) -> Tensor:
@@ -354,6 +369,10 @@ class Tensor:
         Raises:
             RuntimeError: The view reaches beyond the storage.
         """
+    def as_strided_scatter(
+        self, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None
+    ) -> Tensor:
+        """Give a copy with the elements of a strided view replaced."""
     def as_subclass(self, cls: _type[Tensor]) -> Any:
         """This tensor as an object of class `cls`, with the same memory and history.
 
@@ -410,6 +429,8 @@ class Tensor:
         """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the
         shape of the product.
         """
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+        """Write ``baddbmm(input, batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """A tensor of ones and zeros; each element of this tensor, or `p`, is the probability of a one."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
@@ -452,6 +473,8 @@ class Tensor:
         """A view that is broadcast to the given shape."""
     def byte(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype uint8; itself if it has this dtype."""
+    def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Tensor:
+        """Write random numbers of Cauchy's distribution."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below the input."""
     def ceil_(self) -> Tensor:
@@ -462,6 +485,12 @@ class Tensor:
         """In-place form of `celu`."""
     def char(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int8; itself if it has this dtype."""
+    def cholesky(self, upper: _bool = False) -> Tensor:
+        """Compute Cholesky factors; see :func:`rgrad.linalg.cholesky`."""
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor:
+        """Compute the inverse of a matrix from its Cholesky factor."""
+    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor:
+        """Solve ``A @ X = B`` with the Cholesky factor of ``A``."""
     def chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
         """Splits along `dim` into at most `chunks` parts of equal size, of which the last may be smaller."""
     def clamp(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
@@ -503,6 +532,8 @@ class Tensor:
         """The magnitude of the first input with the sign of the second."""
     def copysign_(self, other: _Operand) -> Tensor:
         """In-place form of `copysign`."""
+    def corrcoef(self) -> Tensor:
+        """Compute the correlation coefficients of variables (Pearson)."""
     def cos(self) -> Tensor:
         """The cosine of an angle in radians."""
     def cos_(self) -> Tensor:
@@ -513,8 +544,16 @@ class Tensor:
         """In-place form of `cosh`."""
     def count_nonzero(self, dim: _Dims | None = None) -> Tensor:
         """How many elements along `dim` (all without) are not 0, as int64."""
+    def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """Compute the covariances of variables."""
     def cpu(self, memory_format: memory_format | None = None) -> Tensor:
         """This tensor on the CPU; itself if it is there."""
+    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor:
+        """Compute the cross products of vectors of three elements; see :func:`rgrad.linalg.cross`."""
+    def cuda(
+        self, device: _Device | None = None, non_blocking: _bool = False, memory_format: memory_format = ...
+    ) -> Tensor:
+        """Refuse: there are no CUDA devices. ``tensor.to("wgpu")`` moves to a GPU of any vendor."""
     def cummax(self, dim: _int) -> _return_types.cummax:
         """The largest element so far along `dim` and where it stands (the last of equals)."""
     def cummin(self, dim: _int) -> _return_types.cummin:
@@ -533,16 +572,18 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self) -> _int:
-        """The address of the first element.
+        """The address of the first element, 0 if there is none. For memory of a device, a number that no other
+        memory has, to compare.
 
         Raises:
-            RuntimeError: The memory is on a device, where it has no address in this process, or the tensor
-            belongs to a function transform.
+            RuntimeError: The tensor belongs to a function transform.
         """
     def deg2rad(self) -> Tensor:
         """An angle in degrees as one in radians."""
     def deg2rad_(self) -> Tensor:
         """In-place form of `deg2rad`."""
+    def det(self) -> Tensor:
+        """Compute determinants; see :func:`rgrad.linalg.det`."""
     def detach(self) -> Tensor:
         """A tensor without history that shares this tensor's memory and version counter."""
     def detach_(self) -> Tensor:
@@ -572,8 +613,14 @@ class Tensor:
         """The differences of neighbors along `dim`, taken `n` times, after `prepend` and `append` are joined to the
         ends of the tensor.
         """
+    def digamma(self) -> Tensor:
+        """Compute the derivative of the logarithm of the gamma function."""
+    def digamma_(self) -> Tensor:
+        """Write ``digamma(input)`` to this tensor."""
     def dim(self) -> _int:
         """The number of dimensions."""
+    def dim_order(self, *, ambiguity_check: _bool | Sequence[Any] = False) -> _tuple[_int, ...]:
+        """Give the dimensions in the order of their strides, the widest first."""
     def dist(self, other: Tensor, p: _float = 2.0) -> Tensor:
         """The norm of order `p` of the difference."""
     def div(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
@@ -615,6 +662,10 @@ class Tensor:
         """One minus the error function, accurate where that is small."""
     def erfc_(self) -> Tensor:
         """In-place form of `erfc`."""
+    def erfinv(self) -> Tensor:
+        """Compute the inverse of the error function."""
+    def erfinv_(self) -> Tensor:
+        """Write ``erfinv(input)`` to this tensor."""
     def exp(self) -> Tensor:
         """e to the power of the input."""
     def exp2(self) -> Tensor:
@@ -644,6 +695,8 @@ class Tensor:
             RuntimeError: `value` is a tensor with dimensions.
             TypeError: `value` is neither a tensor nor a number.
         """
+    def fill_diagonal_(self, fill_value: _float, wrap: _bool = False) -> Tensor:
+        """Write a number to the main diagonal."""
     def fix(self) -> Tensor:
         """The whole part, towards zero."""
     def fix_(self) -> Tensor:
@@ -658,6 +711,10 @@ class Tensor:
         """The rows in reverse order."""
     def float(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float32; itself if it has this dtype."""
+    def float_power(self, exponent: Tensor | _float) -> Tensor:
+        """Compute powers in float64."""
+    def float_power_(self, exponent: Tensor | _float) -> Tensor:
+        """Write powers that are computed in float64 to a float64 tensor."""
     def floor(self) -> Tensor:
         """The largest whole number not above the input."""
     def floor_(self) -> Tensor:
@@ -685,12 +742,20 @@ class Tensor:
         the memory. NumPy arrays made
         later are read-only.
         """
+    def frexp(self) -> _return_types.frexp:
+        """Split floats into fractions and powers of 2: ``input = mantissa * 2 ** exponent``."""
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
         """The elements along `dim` at `index`, which has the shape of the result."""
+    def gcd(self, other: Tensor) -> Tensor:
+        """Compute the greatest common divisors of integers."""
+    def gcd_(self, other: Tensor) -> Tensor:
+        """Write ``gcd(input, other)`` to this tensor."""
     def ge(self, other: _Operand) -> Tensor:
         """Whether the first input is greater or equal."""
     def ge_(self, other: _Operand) -> Tensor:
         """In-place form of `ge`."""
+    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Tensor:
+        """Write the numbers of trials up to the first success."""
     def ger(self, vec2: Tensor) -> Tensor:
         """The same as `outer`."""
     def get_device(self) -> _int:
@@ -734,6 +799,21 @@ class Tensor:
         """The input kept between two numbers; the derivative at both is 0."""
     def hardtanh_(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
         """In-place form of `hardtanh`."""
+    def heaviside(self, values: Tensor) -> Tensor:
+        """Give 0 for negative elements, 1 for positive ones, and an element of ``values`` at 0."""
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """Write ``heaviside(input, values)`` to this tensor."""
+    def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
+        """Count elements in bins of one width. It has no derivative."""
+    def histogram(
+        self,
+        bins: _int | Tensor = 100,
+        *,
+        range: Sequence[_float] | None = None,
+        weight: Tensor | None = None,
+        density: _bool = False,
+    ) -> _return_types.histogram:
+        """Count elements in bins, or add up their weights. It has no derivative."""
     def hsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor, *more: _int) -> _tuple[Tensor, ...]:
         """Splits along dimension 1, or 0 of a vector: into a number of equal parts, or at a list of positions.
         Positions may be given one by one.
@@ -742,6 +822,18 @@ class Tensor:
         """The length of the hypotenuse, without needless overflow."""
     def hypot_(self, other: _Operand) -> Tensor:
         """In-place form of `hypot`."""
+    def i0(self) -> Tensor:
+        """Compute the modified Bessel function of the first kind of order 0."""
+    def i0_(self) -> Tensor:
+        """Write ``i0(input)`` to this tensor."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """Compute the lower incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """Write ``igamma(input, other)`` to this tensor."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """Compute the upper incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """Write ``igammac(input, other)`` to this tensor."""
     @property
     def imag(self) -> Tensor:
         """The imaginary part; RuntimeError, as all tensors are real."""
@@ -763,12 +855,22 @@ class Tensor:
         """A copy with `values` written at the index tensors, or added with `accumulate`."""
     def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
         """Writes `values` at the index tensors, or adds them with `accumulate`."""
+    def index_reduce(
+        self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True
+    ) -> Tensor:
+        """Combine slices of ``source`` at positions along a dimension."""
+    def index_reduce_(
+        self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True
+    ) -> Tensor:
+        """Write ``index_reduce(input, dim, index, source, reduce, *, include_self=True)`` to this tensor."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` at a vector of indices."""
     def inner(self, other: Tensor) -> Tensor:
         """The sums of products over the last dimension of both tensors."""
     def int(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int32; itself if it has this dtype."""
+    def inverse(self) -> Tensor:
+        """Compute the inverses of square matrices; see :func:`rgrad.linalg.inv`."""
     def is_complex(self) -> _bool:
         """Whether the dtype is complex: always False."""
     def is_conj(self) -> _bool:
@@ -781,6 +883,8 @@ class Tensor:
     @property
     def is_cuda(self) -> _bool:
         """Whether the tensor is on a CUDA device: always False."""
+    def is_distributed(self) -> _bool:
+        """Tell whether a tensor is spread over processes: never."""
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a floating point dtype."""
     def is_frozen(self) -> _bool:
@@ -795,8 +899,14 @@ class Tensor:
         """Whether the tensor is on the meta device: it has a shape and a dtype, but no elements."""
     def is_neg(self) -> _bool:
         """Whether the tensor has a lazy negation: always False."""
+    def is_nonzero(self) -> _bool:
+        """Tell whether the one element of a tensor is not 0."""
+    def is_pinned(self, device: _Device | None = None) -> _bool:
+        """Tell whether memory is page-locked: never."""
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether `other` has the same shape."""
+    def is_set_to(self, tensor: Tensor) -> _bool:
+        """Tell whether two tensors are the same view of the same memory."""
     def is_signed(self) -> _bool:
         """Whether the elements can be negative."""
     @property
@@ -830,8 +940,14 @@ class Tensor:
         """The Kronecker product: a block matrix of the products of each element with `other`."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    def lcm(self, other: Tensor) -> Tensor:
+        """Compute the least common multiples of integers."""
+    def lcm_(self, other: Tensor) -> Tensor:
+        """Write ``lcm(input, other)`` to this tensor."""
     def ldexp(self, other: Tensor) -> Tensor:
         """The input times 2 to the power of `other`."""
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """Write ``ldexp(input, other)`` to this tensor."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
     def le_(self, other: _Operand) -> Tensor:
@@ -852,6 +968,10 @@ class Tensor:
         """Whether the first input is less or equal."""
     def less_equal_(self, other: _Operand) -> Tensor:
         """In-place form of `less_equal`."""
+    def lgamma(self) -> Tensor:
+        """Compute the logarithm of the magnitude of the gamma function."""
+    def lgamma_(self) -> Tensor:
+        """Write ``lgamma(input)`` to this tensor."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -868,6 +988,8 @@ class Tensor:
         """In-place form of `log2`."""
     def log_(self) -> Tensor:
         """In-place form of `log`."""
+    def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Generator | None = None) -> Tensor:
+        """Write exponentials of normal random numbers."""
     def log_softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along `dim`, without overflow."""
     def logaddexp(self, other: _Operand) -> Tensor:
@@ -876,6 +998,8 @@ class Tensor:
         """The logarithm to base 2 of the sum of 2 to the power of both inputs."""
     def logcumsumexp(self, dim: _int) -> Tensor:
         """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
+    def logdet(self) -> Tensor:
+        """Compute the logarithms of the determinants of square matrices."""
     def logical_and(self, other: _Operand) -> Tensor:
         """Whether both inputs are true (not zero)."""
     def logical_and_(self, other: _Operand) -> Tensor:
@@ -908,12 +1032,18 @@ class Tensor:
         """Whether the first input is less."""
     def lt_(self, other: _Operand) -> Tensor:
         """In-place form of `lt`."""
+    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> _tuple[Tensor, ...]:
+        """Compute LU factorisations; see :func:`rgrad.linalg.lu_factor`."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """Solve with an LU factorisation; see :func:`rgrad.linalg.lu_solve`."""
     @property
     def mH(self) -> Tensor:
         """A view with the last two dimensions exchanged, conjugated."""
     @property
     def mT(self) -> Tensor:
         """A view with the last two dimensions exchanged."""
+    def map_(self, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Write what a Python function gives for the elements of two tensors; slow."""
     def masked_fill(self, mask: Tensor, value: _Operand) -> Tensor:
         """A copy with a value where the mask is true."""
     def masked_fill_(self, mask: Tensor, value: _Operand) -> Tensor:
@@ -928,8 +1058,10 @@ class Tensor:
         """The product of two tensors by the rules of `@`: of vectors, matrices, or batches of matrices, which are
         broadcast.
         """
+    def matrix_exp(self) -> Tensor:
+        """Compute the exponentials of square matrices; see :func:`rgrad.linalg.matrix_exp`."""
     def matrix_power(self, n: _int) -> Tensor:
-        """The product of `n` times each square matrix of a batch; the identity for 0."""
+        """Compute the powers of square matrices; see :func:`rgrad.linalg.matrix_power`."""
     @overload
     def max(self, dim: None = None, keepdim: _bool = False, *, other: None = None, out: Tensor | None = None) -> Tensor:
         """The largest of all elements; with `dim`, (values, indices) along it; with a tensor, the maximum of both."""
@@ -1000,6 +1132,10 @@ class Tensor:
         """In-place form of `multiply`."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
+    def mvlgamma(self, p: _int) -> Tensor:
+        """Compute the logarithm of the multivariate gamma function of dimension ``p``."""
+    def mvlgamma_(self, p: _int) -> Tensor:
+        """Write ``mvlgamma(input, p)`` to this tensor."""
     def nan_to_num(
         self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
     ) -> Tensor:
@@ -1038,6 +1174,8 @@ class Tensor:
         """The sum over `dim` (all without), with nan counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """The `length` slices along `dim` that begin at `start`."""
+    def narrow_copy(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Give a copy of what :func:`narrow` views."""
     @property
     def nbytes(self) -> _int:
         """The bytes of all elements."""
@@ -1080,6 +1218,17 @@ class Tensor:
         requires_grad: _bool = False,
     ) -> Tensor:
         """A tensor with uninitialized memory, and this tensor's dtype and device as defaults."""
+    def new_empty_strided(
+        self,
+        size: Sequence[_int],
+        stride: Sequence[_int],
+        dtype: _DType | None = None,
+        device: _Device | None = None,
+        requires_grad: _bool = False,
+        layout: Any | None = None,
+        pin_memory: _bool = False,
+    ) -> Tensor:
+        """Make a tensor of any elements with given strides."""
     def new_full(
         self,
         size: _Sizes,
@@ -1123,6 +1272,10 @@ class Tensor:
         requires_grad: _bool = False,
     ) -> Tensor:
         """A tensor of zeros with this tensor's dtype and device as defaults."""
+    def nextafter(self, other: Tensor) -> Tensor:
+        """Give the next float from ``input`` towards ``other``. It has no derivative."""
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """Write ``nextafter(input, other)`` to this tensor."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """The indices of the elements that are not zero: one row for each, or with `as_tuple` one vector for each
@@ -1130,6 +1283,8 @@ class Tensor:
         """
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> _tuple[Tensor, ...]: ...
+    def nonzero_static(self, *, size: _int, fill_value: _int = -1) -> Tensor:
+        """Give the positions of what is not 0 in a tensor of a known number of rows."""
     def norm(
         self,
         p: _Number | _str = "fro",
@@ -1157,6 +1312,8 @@ class Tensor:
             RuntimeError: The tensor requires grad, and `force` is False.
             TypeError: The tensor is not on the CPU, and `force` is False.
         """
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """Compute products of Householder's reflections; see :func:`rgrad.linalg.householder_product`."""
     def outer(self, vec2: Tensor) -> Tensor:
         """The outer product of two vectors: a matrix of the products of their elements."""
     @property
@@ -1164,6 +1321,16 @@ class Tensor:
         """The index of this tensor among the outputs of `grad_fn`."""
     def permute(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The dimensions in another order."""
+    def pin_memory(self, device: _Device | None = None) -> Tensor:
+        """Refuse: memory is page-locked for transfers to CUDA devices, and there are none."""
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+        """Compute the pseudo-inverses of matrices; see :func:`rgrad.linalg.pinv`."""
+    def polygamma(self, n: _int) -> Tensor:
+        """Compute the ``n``-th derivative of :func:`digamma`; see :func:`polygamma`."""
+    def polygamma_(self, n: _int) -> Tensor:
+        """Write ``polygamma(input, n)`` to this tensor."""
+    def positive(self) -> Tensor:
+        """Give the tensor itself."""
     def pow(self, exponent: _Operand) -> Tensor:
         """This tensor to the power of `exponent`."""
     def pow_(self, exponent: _Operand) -> Tensor:
@@ -1174,6 +1341,12 @@ class Tensor:
         self, dim: _int | None = None, keepdim: _bool = False, *, dtype: _DType | None = None, out: Tensor | None = None
     ) -> Tensor:
         """The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given."""
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """Give a copy with elements replaced at positions in the flattened tensor."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """Write ``put(input, index, source, accumulate=False)`` to this tensor."""
+    def qr(self, some: _bool = True) -> _tuple[Tensor, ...]:
+        """Compute QR factorisations; see :func:`rgrad.linalg.qr`."""
     def quantile(
         self,
         q: _float | Sequence[_float] | Tensor,
@@ -1237,6 +1410,8 @@ class Tensor:
         """In-place form of `remainder`."""
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
         """Each slice along `dim` scaled to a norm of order `p` of `maxnorm`, where its norm is larger."""
+    def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+        """Write ``renorm(input, p, dim, maxnorm)`` to this tensor."""
     def repeat(self, *repeats: _int | _Sizes) -> Tensor:
         """The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front."""
     def repeat_interleave(
@@ -1263,18 +1438,19 @@ class Tensor:
     def reshape_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of `other`: a view if possible, else a copy."""
     def resize_(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
-        """Gives this tensor other sizes in place, in row-major order. Elements that were not there before are not
-        initialised.
+        """Gives this tensor other sizes in place, in row-major order or that of a memory format. Elements that were
+        not there before are not initialised.
 
         The memory grows if it is too small.
 
         Args:
             *size: The sizes, one by one or as a sequence.
-            **kwargs: `size`, in place of `*size`; `memory_format` has no effect.
+            **kwargs: `size`, in place of `*size`; `memory_format`, whose strides the tensor gets.
 
         Raises:
-            RuntimeError: The tensor requires grad, or its memory would have to grow and other tensors use it,
-            too.
+            RuntimeError: The tensor requires grad, its memory would have to grow and other tensors use it, too,
+            or the format is for
+                tensors of another rank.
         """
     def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
         """As `resize_`, with the sizes of `the_template`.
@@ -1333,6 +1509,14 @@ class Tensor:
         """A copy with `src` added at `index` along `dim`, in the order of the index."""
     def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """Adds `src` at `index` along `dim`."""
+    def scatter_reduce(
+        self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True
+    ) -> Tensor:
+        """Combine elements of ``src`` at positions along a dimension."""
+    def scatter_reduce_(
+        self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True
+    ) -> Tensor:
+        """Write ``scatter_reduce(input, dim, index, src, reduce, *, include_self=True)`` to this tensor."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
@@ -1362,6 +1546,8 @@ class Tensor:
         """-1, 0 or 1 (0 for nan)."""
     def sign_(self) -> Tensor:
         """In-place form of `sign`."""
+    def signbit(self) -> Tensor:
+        """Tell whether the sign bit of each element is set; it is for -0.0."""
     def silu(self) -> Tensor:
         """`x * sigmoid(x)`."""
     def silu_(self) -> Tensor:
@@ -1370,6 +1556,10 @@ class Tensor:
         """The sine of an angle in radians."""
     def sin_(self) -> Tensor:
         """In-place form of `sin`."""
+    def sinc(self) -> Tensor:
+        """Compute ``sin(pi * x) / (pi * x)``, and 1 at 0."""
+    def sinc_(self) -> Tensor:
+        """Write ``sinc(input)`` to this tensor."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
     def sinh_(self) -> Tensor:
@@ -1387,6 +1577,8 @@ class Tensor:
         self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1
     ) -> Tensor:
         """A copy with the slices `start` to `end` along `dim`, every `step`, replaced by those of `src`."""
+    def slogdet(self) -> _tuple[Tensor, ...]:
+        """Compute the signs and logarithms of determinants; see :func:`rgrad.linalg.slogdet`."""
     def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
     def softplus(self, beta: _Number = 1.0, threshold: _Number = 20.0) -> Tensor:
@@ -1450,6 +1642,8 @@ class Tensor:
         """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
     def sum_to_size(self, *size: _int | _Sizes) -> Tensor:
         """The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands."""
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> _tuple[Tensor, ...]:
+        """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two dimensions exchanged."""
     def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor:
@@ -1512,6 +1706,8 @@ class Tensor:
         *,
         memory_format: memory_format | None = None,
     ) -> Tensor: ...
+    def to_dense(self, dtype: _DType | None = None, *, masked_grad: _bool | None = None) -> Tensor:
+        """Give the tensor itself, since there are no sparse ones, or convert it."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers; a number for a 0-d tensor."""
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> _return_types.topk:
@@ -1522,6 +1718,10 @@ class Tensor:
         """Two dimensions exchanged."""
     def transpose_(self, dim0: _int, dim1: _int) -> Tensor:
         """Exchanges two dimensions of this tensor in place."""
+    def triangular_solve(
+        self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False
+    ) -> _tuple[Tensor, ...]:
+        """Solve with triangular matrices; see :func:`rgrad.linalg.solve_triangular`."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of each matrix, up to `diagonal`, and zeros elsewhere."""
     def tril_(self, diagonal: _int = 0) -> Tensor:
@@ -1630,6 +1830,10 @@ class Tensor:
         """`a * log(b)`, and 0 where `a` is 0 and `b` is not nan."""
     def xlogy_(self, other: _Operand) -> Tensor:
         """In-place form of `xlogy`."""
+    def xpu(
+        self, device: _Device | None = None, non_blocking: _bool = False, memory_format: memory_format = ...
+    ) -> Tensor:
+        """Refuse: there are no XPU devices. ``tensor.to("wgpu")`` moves to a GPU of any vendor."""
     def zero_(self) -> Tensor:
         """Overwrites every element with 0."""
 
@@ -1639,10 +1843,8 @@ class UntypedStorage:
     def __len__(self) -> _int: ...
     def __repr__(self) -> _str: ...
     def data_ptr(self) -> _int:
-        """The address of the first byte.
-
-        Raises:
-            RuntimeError: The memory is on a device, where it has no address in this process.
+        """The address of the first byte. For memory of a device, a number that no other memory has, to compare; 0
+        for meta.
         """
     def nbytes(self) -> _int:
         """The size in bytes."""
@@ -1774,6 +1976,7 @@ _DeviceObject: TypeAlias = device
 _Device: TypeAlias = device | _str | _int
 _Index: TypeAlias = Any
 
+_REGISTERED: _int
 __version__: _str
 
 def _after_fork(child: _bool) -> None: ...
@@ -1838,6 +2041,11 @@ def _enter_level(kind: Any, size: _int | None = None, randomness: Any = "error")
     Returns its number.
     """
 
+def _enter_module(number: _int) -> _int:
+    """Makes the module of this number the one whose forward runs on this thread (0: none). Returns the number
+    before.
+    """
+
 def _exit_dual(_number: _int) -> None:
     """Closes the innermost level of dual numbers and removes its tangents."""
 
@@ -1866,6 +2074,23 @@ def _fusion_enabled() -> _bool:
 def _gradient_edge(tensor: Tensor) -> _tuple[Node, _int]:
     """The edge along which a gradient of the tensor goes: `(node, output number)`."""
 
+def _graph_memory(
+    nodes: Any,
+) -> _tuple[
+    list[_tuple[_int, _str, _int, _bool, list[_tuple[_str, _int]], list[_int], list[Any], Any]],
+    list[_tuple[_int, _str, _int | None, _int, _int, _bool, _bool]],
+]:
+    """The nodes behind some nodes, those first, and the memory that they hold.
+
+    Returns:
+        For each node (sequence number, name, call site's number, whether a pass has run and freed it, [(kind,
+        index of a storage)], [index of a
+        node], objects that hooks have packed, the context of a custom Function or None); and for each storage
+        (number, device, key or None,
+        allocator's bytes, size, whether something outside of the graph holds it, whether it is a result that is
+        not computed yet).
+    """
+
 def _has_torch_function(relevant_args: Any) -> _bool:
     """Whether an element of ``relevant_args`` has an override, or a mode is active."""
 
@@ -1890,14 +2115,48 @@ def _leaf_hooks(tensor: Tensor) -> list[Any]:
 def _level_of(t: Any) -> _int:
     """The transform level of a tensor; 0 for a plain tensor."""
 
+def _live_memory() -> list[_tuple[_str, _int, _int, _int, _int]]:
+    """Every buffer of at least `_REGISTERED` bytes that is alive, and smaller ones that a recording has seen."""
+
 def _make_dual(t: Any, tangent: Any) -> Tensor:
     """A view of `t` with a tangent."""
 
 def _make_saved_tensor(tensor: Tensor) -> SavedTensor:
     """A tensor saved as an operation would save it: packed by the hooks in force, checked for writes in between."""
 
+def _memory_idle() -> _int:
+    """The bytes of CPU memory that are cached for reuse."""
+
+def _memory_recording() -> (
+    _tuple[list[_tuple[_str, _int, _int, _int, _int]], list[_tuple[_int, _str, _int, _int, _int, _bool]], _int] | None
+):
+    """What was alive when the recording began, its events, and how many of the oldest events are left out; None if
+    none runs.
+    """
+
+def _module_number(name: Any) -> _int:
+    """A number for the name of a module."""
+
+def _node_state(node: Any) -> _tuple[_int, _bool]:
+    """The number of the call site that recorded a node, and whether a pass has run the node and freed its graph."""
+
 def _panic(what: Any) -> Tensor:
     """Panics. For tests."""
+
+def _path_cuts(
+    tensor: Tensor, wrt: Tensor
+) -> _tuple[_bool, _tuple[_str, _str, _int, _str] | None, list[_tuple[_str, _str, _int, _str]]]:
+    """Where the paths from a tensor to another one end.
+
+    Returns:
+        Whether a path is whole; if not, the cut through which the other tensor would be reached, or None; other
+        cuts through which it would be.
+        A cut is (reason, operation, call site's number, text). If the other tensor needs no gradient, the last
+        are what it was made by.
+    """
+
+def _pop_operation_watcher() -> Tensor:
+    """Takes the innermost watcher of operations away."""
 
 def _pop_saved_tensors_hooks() -> None:
     """Takes the innermost pair of hooks away."""
@@ -1908,6 +2167,42 @@ def _pop_torch_function_mode() -> Any:
 def _primal(t: Any, level: _int | None = None) -> Tensor:
     """The same value and history without the tangent. With `level`, only a tangent that is visible at that level is
     removed.
+    """
+
+def _profiler_clock() -> _tuple[_int, _int]:
+    """The recorder's clock in nanoseconds, and the nanoseconds from 1970 to its zero."""
+
+def _profiler_events(first: Any) -> _tuple[list[_tuple[Any, ...]], _int]:
+    """This thread's events from number ``first`` on, and the time. An event is a tuple: kind, name, start and end in
+    nanoseconds (0 while it is open),
+    thread, the number of the event around it (or None), sequence number (or -1), site, inputs (shapes and dtypes,
+    or None), shapes of the outputs (or None), floating point
+    operations (0 where the shapes tell them), bytes held (CPU and
+    devices, at the start and at the end), steps of a program (names and sites, or None).
+    """
+
+def _profiler_is_on() -> _bool:
+    """Whether this thread records."""
+
+def _profiler_range(name: Any) -> Any:
+    """Begins a named range on this thread; None if it does not record."""
+
+def _profiler_stack(site: Any) -> _tuple[_str, ...]:
+    """The frames that lead to a site, innermost first, each as "file(line): function"."""
+
+def _profiler_start(options: Any) -> _tuple[_int, _int]:
+    """Begins to record on this thread. ``options`` is a sum: 1 shapes, 2 memory, 4 stacks. Returns the number of
+    events so far, and the time.
+    """
+
+def _profiler_stop() -> None:
+    """Ends what one `_profiler_start` of this thread began."""
+
+def _push_operation_watcher(f: Any) -> Tensor:
+    """Adds a function that sees every operation of this thread: `f(name, node_name, kind, inputs, outputs)`. Before
+    an operation that makes new
+    values `outputs` is None, and a list of tensors that it returns is taken for the results; after any operation
+    they are a list.
     """
 
 def _push_saved_tensors_hooks(pack: Callable[..., Any], unpack: Callable[..., Any]) -> None:
@@ -1976,8 +2271,23 @@ def _set_torch_function_enabled(on: _bool) -> _bool:
 def _site_bench(n: _int) -> _float:
     """The mean seconds per record of the current call site, over `n` records from this frame."""
 
+def _site_place(site: _int) -> _tuple[_tuple[_str, _int, _str] | None, _str | None]:
+    """File, line and function of a call site, if they are known, and the module whose forward made the call, if that
+    was recorded.
+    """
+
 def _skip_torch_function_once(on: _bool) -> None:
     """Makes the next `_has_torch_function` return False."""
+
+def _start_memory_recording(most: _int, modules: _bool) -> None:
+    """Begins to record allocations and frees, the latest `most` of them.
+
+    Raises:
+        RuntimeError: A recording runs.
+    """
+
+def _stop_memory_recording() -> None:
+    """Ends the recording, if one runs."""
 
 def _support_table(devices: Any) -> list[_tuple[_str, _bool, _str, _str, _str]]:
     """What each backend supports: a row for each request, dtype and device."""
@@ -1993,6 +2303,11 @@ def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
 
 def _tangent(t: Any, level: _int | None = None) -> Tensor | None:
     """The tangent, or None. With `level`, only a tangent that is visible at that level."""
+
+def _tensor_memory(tensor: Tensor) -> _tuple[_int, _str, _int | None, _int, _int]:
+    """The memory below a tensor: the storage's number, device, the allocator's key and bytes (None and 0: it counts
+    nothing), and the storage's size.
+    """
 
 def _top_level() -> _int:
     """The number of open transform levels of this thread."""
@@ -4598,6 +4913,7 @@ def zeros_like(
     """As the function without `_like`, with the shape, dtype and device of `input` as defaults."""
 
 __all__ = [
+    "_REGISTERED",
     "ArgumentTypeError",
     "ArgumentValueError",
     "DTypeError",
@@ -4639,6 +4955,7 @@ __all__ = [
     "_disabled_torch_function_impl",
     "_enter_dual",
     "_enter_level",
+    "_enter_module",
     "_exit_dual",
     "_exit_level",
     "_fail_allocation_in",
@@ -4647,6 +4964,7 @@ __all__ = [
     "_fusion_counts",
     "_fusion_enabled",
     "_gradient_edge",
+    "_graph_memory",
     "_has_torch_function",
     "_has_torch_function_variadic",
     "_increment_version",
@@ -4655,12 +4973,27 @@ __all__ = [
     "_is_torch_function_enabled",
     "_leaf_hooks",
     "_level_of",
+    "_live_memory",
     "_make_dual",
     "_make_saved_tensor",
+    "_memory_idle",
+    "_memory_recording",
+    "_module_number",
+    "_node_state",
     "_panic",
+    "_path_cuts",
+    "_pop_operation_watcher",
     "_pop_saved_tensors_hooks",
     "_pop_torch_function_mode",
     "_primal",
+    "_profiler_clock",
+    "_profiler_events",
+    "_profiler_is_on",
+    "_profiler_range",
+    "_profiler_stack",
+    "_profiler_start",
+    "_profiler_stop",
+    "_push_operation_watcher",
     "_push_saved_tensors_hooks",
     "_push_torch_function_mode",
     "_queue_callback",
@@ -4679,11 +5012,15 @@ __all__ = [
     "_set_tangents_enabled",
     "_set_torch_function_enabled",
     "_site_bench",
+    "_site_place",
     "_skip_torch_function_once",
+    "_start_memory_recording",
+    "_stop_memory_recording",
     "_support_table",
     "_swap_tensor_impl",
     "_take_slow_rules",
     "_tangent",
+    "_tensor_memory",
     "_top_level",
     "_torch_function_modes",
     "_tracked_graph_task_id",

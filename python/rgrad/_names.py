@@ -64,9 +64,11 @@ OWN = {
     "empty_cache": _MEMORY,
     "fusion": "the switch of deferred results, which PyTorch does not have",
     "max_memory_allocated": _MEMORY,
+    "memory": "reports and recordings of memory on every device; PyTorch has counters for each kind of device",
     "memory_allocated": _MEMORY,
     "reset_peak_memory_stats": _MEMORY,
     "set_memory_limit": _MEMORY,
+    "summary": "a model as a table, for which PyTorch's users take the package torchinfo",
     "vision": "what tutorials take from torchvision: digits, residual networks, images as tensors",
     "wgpu": "the device, as `torch.cuda` is one",
 }

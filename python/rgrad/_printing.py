@@ -4,6 +4,9 @@ import math
 
 from . import _core
 
+# The threshold that no number of elements exceeds.
+NEVER = 2**62
+
 _PROFILES = {
     "default": (4, 1000, 3, 80),
     "short": (2, 1000, 2, 80),
@@ -45,7 +48,7 @@ def set_printoptions(
         if value is None:
             values.append(None)
         elif name == "threshold" and value == math.inf:
-            values.append(2**62)
+            values.append(NEVER)
         elif isinstance(value, bool) or value != value or value < 0 or value != int(value):
             raise ValueError(f"set_printoptions: got {name}={value!r}, expected a whole number of 0 or more")
         else:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from . import _core
+from ._printing import NEVER, set_printoptions
 
-__all__ = ["set_options", "to_string"]
+__all__ = ["get_printoptions", "printoptions", "set_options", "set_printoptions", "to_string"]
 
 
 class _Options:
@@ -20,6 +22,8 @@ class _Options:
 
 
 _options = _Options()
+# PyTorch's name; code that reads the options finds them under it.
+PRINT_OPTS = _options
 
 
 def set_options(
@@ -35,6 +39,26 @@ def set_options(
         if value is not None:
             setattr(_options, name, value)
     _options.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options of printing, as keyword arguments of ``set_printoptions``."""
+    names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+    found = {name: getattr(_options, name) for name in names}
+    if found["threshold"] >= NEVER:
+        found["threshold"] = math.inf
+    return found
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs: Any) -> Generator[None]:
+    """A block with other options of printing; the arguments are those of ``set_printoptions``."""
+    before = get_printoptions()
+    try:
+        set_printoptions(**kwargs)
+        yield
+    finally:
+        set_printoptions(**before)
 
 
 # Stands for the elements that a summary leaves out.
@@ -141,8 +165,11 @@ def _suffixes(t: Any) -> Iterator[str]:
             yield f"size={tuple(t.shape)}"
         if t.dtype != default:
             yield f"dtype={t.dtype}"
-    elif t.dtype not in (default, _core.int64, _core.bool):
-        yield f"dtype={t.dtype}"
+    else:
+        if not _options.edgeitems:
+            yield f"size={tuple(t.shape)}"
+        if t.dtype not in (default, _core.int64, _core.bool):
+            yield f"dtype={t.dtype}"
     try:
         fn = t.grad_fn
         name = None if fn is None else type(fn).__name__

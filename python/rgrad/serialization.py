@@ -1,7 +1,8 @@
-"""``save`` and ``load``: tensors in plain containers, in a file that runs no code when it is read.
+"""``save`` and ``load``: tensors in plain containers, in a file that runs no code when it is read; and other objects.
 
 The file is a zip archive without compression: ``header.json`` describes the structure, and ``tensors/<n>`` holds the
-elements of memory n in C order, little endian. Python's pickle is not involved.
+elements of memory n in C order, little endian. Objects of other classes, such as whole modules, are pickled into
+``objects/<n>``, with their tensors in the header: only ``load(..., weights_only=False)`` reads these.
 
 ``views`` in the header lists the tensors, which share memory as they did when they were saved: a number n is the tensor
 that memory n holds, ``[n, offset, shape, strides]`` a view of memory n. An object that occurs twice has one entry.
@@ -9,10 +10,13 @@ that memory n holds, ``[n, offset, shape, strides]`` a view of memory n. An obje
 Every value in the header is a JSON scalar (None, bools, strings, whole numbers) or a list whose first entry names its
 kind: ``["tensor", n]``, ``["param", n, requires_grad]``, ``["list", ...]``, ``["tuple", ...]``,
 ``["dict", [key, value], ...]``, ``["odict", metadata, [key, value], ...]``, ``["size", ...]``, ``["float", text]``,
-``["complex", text, text]``, ``["bytes", hex]``, ``["dtype", name]``, ``["device", text]``.
+``["complex", text, text]``, ``["bytes", hex]``, ``["dtype", name]``, ``["device", text]``, ``["object", n, class]``.
 """
 
+import io
 import os
+import pickle
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +30,8 @@ from .nn.parameter import Parameter
 from .utils.hooks import warn_if_has_hooks
 
 FORMAT = "rgrad"
-VERSION = 2
+#: 3 where there are objects, else 2.
+VERSION = 3
 _HEADER = "header.json"
 
 # Nothing that a header may describe is nested deeper than this; it bounds recursion on files made by others.
@@ -38,6 +43,7 @@ File = str | os.PathLike[str] | IO[bytes]
 class _Writer:
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
+        self.objects: list[bytes] = []
         self._numbers: dict[int, int] = {}
         self._path: list[str] = []
         self._open: set[int] = set()
@@ -62,10 +68,20 @@ class _Writer:
             return ["device", str(value)]
         if kind in (list, tuple, dict, OrderedDict) or kind.__qualname__ == "defaultdict":
             return self._container(value, kind)
-        raise TypeError(
-            f"save: got {typename(value)} at {self._where()}, expected tensors, numbers, strings, bytes, None, or "
-            "dicts, lists and tuples of them. Save what describes the object, such as its state_dict()."
-        )
+        return self._object(value)
+
+    def _object(self, value: Any) -> Any:
+        written = io.BytesIO()
+        try:
+            _ObjectPickler(self, written).dump(value)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            error.add_note(
+                f"save: got {typename(value)} at {self._where()}, which cannot be pickled. Save what describes the "
+                "object, such as its state_dict()."
+            )
+            raise
+        self.objects.append(written.getvalue())
+        return ["object", len(self.objects) - 1, typename(value)]
 
     def _where(self) -> str:
         return "the top" if not self._path else "obj" + "".join(self._path)
@@ -101,12 +117,8 @@ class _Writer:
         return encoded
 
     def _tensor(self, value: Tensor) -> Any:
-        if type(value) not in (Tensor, Parameter):
-            own = f"{type(value).__module__}.{type(value).__qualname__}"
-            raise TypeError(
-                f"save: got a tensor of class {own} at {self._where()}, expected Tensor or nn.Parameter, since a file "
-                "holds no classes: save .as_subclass(rgrad.Tensor) of it, or use pickle"
-            )
+        if not _is_plain(value):
+            return self._object(value)
         # The list keeps the objects, so no other one gets the same id.
         number = self._numbers.setdefault(id(value), len(self.tensors))
         if number == len(self.tensors):
@@ -145,6 +157,34 @@ class _Writer:
         return written, views
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a header describes the tensor."""
+    return type(value) in (Tensor, Parameter)
+
+
+class _ObjectPickler(pickle.Pickler):
+    """Leaves the tensors in an object to the header."""
+
+    def __init__(self, writer: _Writer, file: IO[bytes]) -> None:
+        super().__init__(file, protocol=4)
+        self.writer = writer
+
+    def persistent_id(self, obj: Any) -> Any:
+        # A tensor with attributes of its own, or with history, is for its __reduce_ex__, which keeps or refuses them.
+        if not _is_plain(obj) or not obj.is_leaf or vars(obj):
+            return None
+        return tuple(self.writer.encode(obj))
+
+
+class _ObjectUnpickler(pickle.Unpickler):
+    def __init__(self, file: IO[bytes], reader: "_Reader") -> None:
+        super().__init__(file)
+        self.reader = reader
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.reader.decode(list(pid), 0)
+
+
 def _layout(tensor: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     return tensor.storage_offset(), tuple(map(int, tensor.shape)), tuple(tensor.stride())
 
@@ -157,6 +197,9 @@ def _end(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     """Write ``obj`` to a path or a binary file: tensors, numbers, strings, bytes, None and dicts, lists and tuples.
 
+    Other objects, whole modules among them, are pickled. To read these takes ``load(f, weights_only=False)``, and their
+    classes; a state dict needs neither.
+
     Values, dtypes, shapes, devices, the structure and ``requires_grad`` of leaves and parameters come back; history
     does not. Tensors that share memory do so again when they are loaded, and a tensor that occurs twice is one object.
     A view is written with its own elements only, or with those between it and the other tensors of its memory in
@@ -164,7 +207,8 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     arguments (``pickle_module``, ...) are accepted and ignored.
 
     Raises:
-        TypeError: Something else is in ``obj``; the message says where.
+        TypeError: A key of a dict is no string, number or tuple; or an object cannot be pickled. A note says where it
+            is. For some objects this is ``pickle.PicklingError`` or an AttributeError.
         ValueError: ``obj`` contains itself.
         OSError: The file cannot be written.
     """
@@ -183,23 +227,37 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
         arrays.append(array.astype(array.dtype.newbyteorder("<"), copy=False))
         what = {"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]}
         described.append(what if tensor.device.type == "cpu" else {**what, "device": str(tensor.device)})
-    header = {"format": FORMAT, "version": VERSION, "tensors": described, "views": views, "obj": tree}
+    version = VERSION if writer.objects else 2
+    header = {"format": FORMAT, "version": version, "tensors": described, "views": views, "obj": tree}
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_HEADER, json.dumps(header, ensure_ascii=False, separators=(",", ":")))
         for i, array in enumerate(arrays):
             with archive.open(f"tensors/{i}", "w", force_zip64=True) as out:
                 out.write(array.reshape(-1).view(np.uint8).data)
+        for i, written in enumerate(writer.objects):
+            archive.writestr(f"objects/{i}", written)
 
 
-def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Read what :func:`save` wrote. No code in the file is run, so files from others are safe to read.
+def load(
+    f: File,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Read what :func:`save` wrote. No code in the file is run, unless ``weights_only`` is False.
 
     Args:
         f: Path or seekable binary file.
         map_location: Device to put tensors on; a dict from saved devices to devices, by name; or a function that is
             given a tensor on the CPU and the name of its saved device, and returns the tensor, moved, or None to leave
             that to ``load``. Default: each tensor goes back to the device that it was saved from.
-        args: Accepted for PyTorch's sake; they have no effect.
+        pickle_module: Accepted for PyTorch's sake; it has no effect.
+        weights_only: Refuse a file with pickled objects, such as whole modules; the default. False reads them, and
+            warns if there are any: that runs what the file says, so do it only with files that you trust.
+        mmap: Accepted; it has no effect.
         kwargs: Likewise.
 
     Returns:
@@ -209,6 +267,7 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
         FileNotFoundError: There is no such file.
         RuntimeError: The file is damaged, of another format or from a later version, or tensors were saved from a
             device that is not here and ``map_location`` names no other.
+        Exception: ``pickle.UnpicklingError``: the file has pickled objects, and ``weights_only`` is not False.
     """
     import json
     import zipfile
@@ -227,16 +286,46 @@ def load(f: File, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
             )
         with _as_damage(name):
             header = json.loads(archive.read(_HEADER))
-            if header["format"] != FORMAT or header["version"] not in (1, VERSION):
+            if header["format"] != FORMAT or header["version"] not in (1, 2, VERSION):
                 raise RuntimeError(
                     f"load: {name} has format {header['format']!r} version {header['version']!r}, "
-                    f"expected {FORMAT!r} version {VERSION} or 1"
+                    f"expected {FORMAT!r} version 1 to {VERSION}"
                 )
             devices = [str(what.get("device", "cpu")) for what in header["tensors"]]
             tensors = [_read_tensor(archive, i, what) for i, what in enumerate(header["tensors"])]
+            objects = [archive.read(n) for n in sorted(names, key=_place) if n.startswith("objects/")]
+    if objects and weights_only is not False:
+        raise pickle.UnpicklingError(
+            f"Weights only load failed: {name} holds pickled objects ({', '.join(_classes(header['obj']))}), and "
+            "reading them runs what the file says. If you trust its source, pass weights_only=False."
+        )
+    if objects:
+        warnings.warn(
+            f"load: {name} holds pickled objects, and reading them runs what the file says: load only files that you "
+            "trust. A state_dict needs no trust.",
+            stacklevel=2,
+        )
     moved = [_moved(tensor, device, map_location) for tensor, device in zip(tensors, devices, strict=True)]
     with _as_damage(name):
-        return _Reader(moved, header["views"] if header["version"] > 1 else None).decode(header["obj"], 0)
+        reader = _Reader(moved, header["views"] if header["version"] > 1 else None, objects)
+        if not objects:
+            return reader.decode(header["obj"], 0)
+    # What goes wrong in classes is theirs, not damage of the file.
+    return reader.decode(header["obj"], 0)
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Orders objects/2 before objects/10."""
+    return len(name), name
+
+
+def _classes(value: Any) -> list[str]:
+    """The classes of the objects that a header names."""
+    if not isinstance(value, list) or not value:
+        return []
+    if value[0] == "object":
+        return [str(value[2])]
+    return list(dict.fromkeys(name for entry in value for name in _classes(entry)))
 
 
 @contextmanager
@@ -265,15 +354,35 @@ def _read_tensor(archive: Any, number: int, what: Any) -> Tensor:
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != expected:
         raise ValueError(f"tensor {number} of {kind} {shape} needs {expected} bytes, got {info.file_size}")
     array = np.empty(shape, dtype)
-    target = array.reshape(-1).view(np.uint8).data
-    with archive.open(info) as source:
-        done = 0
-        while done < expected:
-            got = source.readinto(target[done : done + (1 << 24)])
-            if not got:
-                raise EOFError(f"tensor {number} ends after {done} of {expected} bytes")
-            done += got
+    _read_stored(archive, info, array.reshape(-1).view(np.uint8).data)
     return tensor_of(array.astype(array.dtype.newbyteorder("="), copy=False), kind)
+
+
+def _read_stored(archive: Any, info: Any, target: memoryview) -> None:
+    """Fill the target with an entry that is not compressed; `archive.open` would copy each byte twice more."""
+    import zlib
+
+    with archive.open(info):
+        # It has checked the entry's own head, which has lengths of name and of extra data at byte 26.
+        file = archive.fp
+        file.seek(info.header_offset + 26)
+        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        file.seek(info.header_offset + 30 + name + extra)
+        done = 0
+        while done < len(target):
+            # Signals are heard between the parts.
+            part = target[done : done + (1 << 24)]
+            got = file.readinto(part) if hasattr(file, "readinto") else _copied(file.read(len(part)), part)
+            if not got:
+                raise EOFError(f"{info.filename} ends after {done} of {len(target)} bytes")
+            done += got
+    if zlib.crc32(target) != info.CRC:
+        raise ValueError(f"{info.filename} has another checksum than the archive says")
+
+
+def _copied(data: bytes, target: memoryview) -> int:
+    target[: len(data)] = data
+    return len(data)
 
 
 def _to_saved_device(tensor: Tensor, device: str) -> Tensor:
@@ -302,8 +411,9 @@ def _moved(tensor: Tensor, saved_on: str, map_location: Any) -> Tensor:
 
 
 class _Reader:
-    def __init__(self, memories: list[Tensor], views: Any) -> None:
+    def __init__(self, memories: list[Tensor], views: Any, objects: list[bytes]) -> None:
         self.memories = memories
+        self.objects = objects
         # In version 1 each mention of a memory is a tensor of its own.
         self.views = views
         self.used: set[int] = set()
@@ -342,6 +452,8 @@ class _Reader:
             return _named_dtype(rest[0])
         if kind == "device":
             return _core.device(rest[0])
+        if kind == "object":
+            return _ObjectUnpickler(io.BytesIO(self.objects[rest[0]]), self).load()
         raise ValueError(f"unknown kind {kind!r} in the header")
 
     def _tensor(self, kind: str, number: int, requires_grad: bool = False) -> Tensor:

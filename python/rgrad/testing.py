@@ -58,9 +58,8 @@ def assert_close(
         ValueError: One tolerance is given without the other, or is negative.
     """
     if (rtol is None) != (atol is None):
-        raise ValueError(
-            f"rtol and atol must both be specified or both be unspecified, but got rtol={rtol}, atol={atol}"
-        )
+        missing = "atol" if atol is None else "rtol"
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not value >= 0:
             raise ValueError(f"{name} must be 0 or more, but got {value}")
@@ -82,8 +81,8 @@ def _difference(actual: Any, expected: Any, where: str, options: dict[str, Any])
     suffix = f"\n\nThe failure occurred for item {where}" if where else ""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
-            missing = sorted(map(repr, expected.keys() - actual.keys()))
-            extra = sorted(map(repr, actual.keys() - expected.keys()))
+            missing = sorted(expected.keys() - actual.keys(), key=repr)
+            extra = sorted(actual.keys() - expected.keys(), key=repr)
             return (
                 "The keys of the mappings do not match:\n"
                 f"Missing keys in the actual mapping: {missing}\nAdditional keys in the actual mapping: {extra}{suffix}"
@@ -99,12 +98,8 @@ def _difference(actual: Any, expected: Any, where: str, options: dict[str, Any])
         problem = _tensor_difference(actual, expected, options)
     elif isinstance(actual, (int, float, complex)) and isinstance(expected, (int, float, complex)):
         problem = _number_difference(actual, expected, options)
-    elif actual is None or expected is None or isinstance(actual, str):
-        problem = (
-            None
-            if actual == expected and type(actual) is type(expected)
-            else (f"Expected {expected!r} but got {actual!r}.")
-        )
+    elif actual is None or expected is None:
+        problem = None if actual is expected else f"None mismatch: {actual} is not {expected}"
     else:
         raise TypeError(
             f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.{suffix}"
@@ -142,12 +137,15 @@ def _number_difference(actual: complex, expected: complex, options: dict[str, An
     if cmath.isfinite(actual) and cmath.isfinite(expected) and distance <= atol + rtol * abs(expected):
         return None
     relative = distance / abs(expected) if expected else float("inf")
-    if rtol == 0 and atol == 0:
-        return f"Scalars are not equal!\n\nExpected {expected} but got {actual}.\nAbsolute difference: {distance}"
+    return _said_of_numbers(actual, expected, distance, relative, rtol, atol)
+
+
+def _said_of_numbers(actual: Any, expected: Any, distance: Any, relative: Any, rtol: float, atol: float) -> str:
+    exact = rtol == 0 and atol == 0
+    allowed_abs, allowed_rel = ("", "") if exact else (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
     return (
-        f"Scalars are not close!\n\nExpected {expected} but got {actual}.\n"
-        f"Absolute difference: {distance} (up to {atol} allowed)\n"
-        f"Relative difference: {relative} (up to {rtol} allowed)"
+        f"Scalars are not {'equal' if exact else 'close'}!\n\nExpected {expected} but got {actual}.\n"
+        f"Absolute difference: {distance}{allowed_abs}\nRelative difference: {relative}{allowed_rel}"
     )
 
 
@@ -191,17 +189,26 @@ def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> s
         a64, e64 = a.astype(np.float64), e.astype(np.float64)
         distance = np.where(bad, np.abs(a64 - e64), 0.0)
         relative = np.where(bad, distance / np.abs(e64), 0.0)
+    # What is shown has the tensors' own precision.
+    shown = np.result_type(a.dtype, e.dtype)
+    is_whole = shown.kind in "biu"
+    most = int(distance.max()) if is_whole else float(distance.max().astype(shown))
+    with np.errstate(all="ignore"):
+        by = np.dtype(np.float32) if is_whole else shown
+        most_relative = float((distance.astype(by) / np.abs(e64).astype(by))[bad].max())
+    if not a.shape:
+        return _said_of_numbers(a.item(), e.item(), most, most_relative, rtol, atol)
     count = int(bad.sum())
     worst = tuple(int(i) for i in np.unravel_index(np.argmax(np.nan_to_num(distance, nan=np.inf)), a.shape))
     worst_rel = tuple(int(i) for i in np.unravel_index(np.argmax(np.nan_to_num(relative, nan=np.inf)), a.shape))
     exact = rtol == 0 and atol == 0
-    at, at_rel = ("", "") if not a.shape else (f" at index {worst}", f" at index {worst_rel}")
+    at, at_rel = f" at index {worst}", f" at index {worst_rel}"
     allowed_abs, allowed_rel = ("", "") if exact else (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
     return (
         f"Tensor-likes are not {'equal' if exact else 'close'}!\n\n"
         f"Mismatched elements: {count} / {a.size} ({100 * count / a.size:.1f}%)\n"
-        f"Greatest absolute difference: {distance[worst]}{at}{allowed_abs}\n"
-        f"Greatest relative difference: {relative[worst_rel]}{at_rel}{allowed_rel}"
+        f"Greatest absolute difference: {most}{at}{allowed_abs}\n"
+        f"Greatest relative difference: {most_relative}{at_rel}{allowed_rel}"
     )
 
 

@@ -1,7 +1,7 @@
 //! Values without history: storages, and arrays that view them.
 //!
 //! `storage` is memory with its version, `value` an array (storage, layout, dtype), `run` passes requests to backends, `deferred` keeps pending
-//! results; the other files are the operations of arrays by family. Not here: kernels (`backend`), derivatives (`autograd`).
+//! results, `profile` the events of the profiler; the other files are the operations of arrays by family. Not here: kernels (`backend`), derivatives (`autograd`).
 
 mod counted;
 mod deferred;
@@ -9,6 +9,7 @@ mod elements;
 mod index;
 mod matmul;
 mod pointwise;
+pub mod profile;
 mod reduce;
 mod run;
 mod storage;

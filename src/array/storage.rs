@@ -7,6 +7,7 @@ use super::deferred::step::DeferredStep;
 use crate::backend::contract::{self, Backend, DeviceMemory};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::memory::alloc::{self, Buffer};
+use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::{Ordered, Rank, assert_no_guard};
 use crate::error::Result;
 use crate::layout::DType;
@@ -15,7 +16,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 pub use crate::backend::registry::Device;
 
@@ -43,7 +44,24 @@ enum StorageMemory {
         _owner: Box<dyn Any + Send + Sync>,
     },
     /// Memory of a device that the host cannot address, perhaps not allocated yet.
-    Device(DeferredMemory, DeviceHandle),
+    Device(DeferredMemory, DeviceHandle, DeviceAddress),
+}
+
+/// Where a device's memory would begin if the host could address it: a number that programs compare, given when the first asks, 0 before.
+/// Ranges of two storages do not overlap, also after one is gone, and no host memory is there.
+#[derive(Default)]
+struct DeviceAddress(AtomicUsize);
+
+impl DeviceAddress {
+    fn get(&self, bytes: usize) -> usize {
+        static NEXT: AtomicUsize = AtomicUsize::new(1 << 56);
+        let known = self.0.load(Ordering::Relaxed);
+        if known != 0 {
+            return known;
+        }
+        let new = NEXT.fetch_add(bytes.max(1).next_multiple_of(256), Ordering::Relaxed);
+        self.0.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|other| other, |_| new)
+    }
 }
 
 /// A device, and the backend that drives it.
@@ -80,15 +98,15 @@ unsafe impl Sync for StorageInner {}
 impl Findable for StorageInner {
     #[inline]
     fn is_findable(&self) -> bool {
-        matches!(&self.memory, StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if deferred.is_pending())
+        matches!(&self.memory, StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) if deferred.is_pending())
     }
 }
 
 impl Drop for StorageInner {
     fn drop(&mut self) {
         match &self.memory {
-            StorageMemory::Inline(_) => alloc::count_inline(-(INLINE as isize)),
-            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if deferred.is_pending() => queue::forget(deferred),
+            StorageMemory::Inline(a) => alloc::end_inline(a.0.get() as usize, INLINE),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) if deferred.is_pending() => queue::forget(deferred),
             StorageMemory::External { .. } => assert_no_guard("dropping memory of somebody else"),
             _ => {}
         }
@@ -107,7 +125,7 @@ pub struct Storage(pub(super) Counted<StorageInner>);
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if let StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) = &self.0.memory
+        if let StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) = &self.0.memory
             && deferred.readers() > 0
         {
             queue::handle_dropped(self.0.count() - 1, deferred.readers() as usize, deferred.is_allocated());
@@ -120,10 +138,10 @@ impl Storage {
     #[inline]
     pub fn alloc(bytes: usize) -> Result<Storage> {
         if bytes <= INLINE {
-            alloc::count_inline(INLINE as isize);
             let room = || StorageMemory::Inline(Inline(UnsafeCell::new([MaybeUninit::uninit(); INLINE])));
             let made = Storage(Counted::with(|| StorageInner { memory: room(), bytes, version: Counter::default() }));
             if let StorageMemory::Inline(a) = &made.0.memory {
+                alloc::begin_inline(a.0.get() as usize, INLINE);
                 // Initialised in place: kernels may read whole blocks of it (see `is_padded`).
                 // SAFETY: no other handle of the new storage exists.
                 unsafe { a.0.get().cast::<[u8; INLINE]>().write([0; INLINE]) };
@@ -138,7 +156,7 @@ impl Storage {
     pub(super) fn pending(bytes: usize, step: Arc<DeferredStep>, device_handle: Option<DeviceHandle>) -> Storage {
         let memory = match device_handle {
             None => StorageMemory::Host(DeferredMemory::pending(step)),
-            Some(device_handle) => StorageMemory::Device(DeferredMemory::pending(step), device_handle),
+            Some(device_handle) => StorageMemory::Device(DeferredMemory::pending(step), device_handle, DeviceAddress::default()),
         };
         Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() }))
     }
@@ -147,7 +165,7 @@ impl Storage {
     pub(super) fn on_device(device_handle: DeviceHandle, bytes: usize) -> Result<Storage> {
         let made = device_handle.backend.allocate(bytes)?;
         let bytes = made.bytes();
-        let memory = StorageMemory::Device(DeferredMemory::of(MemorySource::Device(made)), device_handle);
+        let memory = StorageMemory::Device(DeferredMemory::of(MemorySource::Device(made)), device_handle, DeviceAddress::default());
         Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))
     }
 
@@ -165,10 +183,20 @@ impl Storage {
         self.0.bytes
     }
 
+    /// The memory that the allocator counts for this storage, under its key; None where it counts nothing: memory of somebody else, and pending
+    /// results. A storage that took over another one's memory has the same key.
+    pub fn held(&self) -> Option<(BufferKey, usize)> {
+        match &self.0.memory {
+            StorageMemory::Inline(a) => Some(((Device::CPU, a.0.get() as usize), INLINE)),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) => deferred.held(),
+            StorageMemory::External { .. } => None,
+        }
+    }
+
     #[inline]
     pub fn device(&self) -> Device {
         match &self.0.memory {
-            StorageMemory::Device(_, device_handle) => device_handle.device,
+            StorageMemory::Device(_, device_handle, _) => device_handle.device,
             _ => Device::CPU,
         }
     }
@@ -177,7 +205,7 @@ impl Storage {
     #[inline(always)]
     pub(super) fn backend(&self) -> &dyn Backend {
         match &self.0.memory {
-            StorageMemory::Device(_, device_handle) => &*device_handle.backend,
+            StorageMemory::Device(_, device_handle, _) => &*device_handle.backend,
             _ => &CPU,
         }
     }
@@ -186,7 +214,7 @@ impl Storage {
     #[inline(always)]
     pub(super) fn device_handle(&self) -> Option<&DeviceHandle> {
         match &self.0.memory {
-            StorageMemory::Device(_, device_handle) => Some(device_handle),
+            StorageMemory::Device(_, device_handle, _) => Some(device_handle),
             _ => None,
         }
     }
@@ -205,7 +233,7 @@ impl Storage {
     #[inline]
     pub fn element_size(&self, dtype: DType) -> usize {
         match &self.0.memory {
-            StorageMemory::Device(_, device_handle) => device_handle.backend.element_size(dtype),
+            StorageMemory::Device(_, device_handle, _) => device_handle.backend.element_size(dtype),
             _ => dtype.size(),
         }
     }
@@ -222,7 +250,7 @@ impl Storage {
     #[inline(always)]
     pub(super) fn backend_memory(&self) -> contract::Memory<'_> {
         match &self.0.memory {
-            StorageMemory::Device(deferred, _) => {
+            StorageMemory::Device(deferred, ..) => {
                 if !deferred.is_settled_for(Access::Read) {
                     queue::must_settle(self, Access::Read);
                 }
@@ -316,14 +344,14 @@ impl Storage {
     pub(super) fn start(&self) -> Option<contract::Memory<'_>> {
         match &self.0.memory {
             StorageMemory::Inline(a) => Some(contract::Memory::Host(a.0.get().cast())),
-            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) => deferred.memory(),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) => deferred.memory(),
             StorageMemory::External { ptr, .. } => Some(contract::Memory::Host(*ptr)),
         }
     }
 
     pub(super) fn deferred(&self) -> Option<&DeferredMemory> {
         match &self.0.memory {
-            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) => Some(deferred),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) => Some(deferred),
             _ => None,
         }
     }
@@ -332,7 +360,7 @@ impl Storage {
     #[inline]
     pub fn is_pending(&self) -> bool {
         match &self.0.memory {
-            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) => {
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) => {
                 !deferred.is_settled_for(Access::Write) && (deferred.is_pending() || deferred.readers() > 0)
             }
             _ => false,
@@ -366,7 +394,7 @@ impl Storage {
     #[inline]
     pub fn settle(&self, access: Access) -> Result<()> {
         match &self.0.memory {
-            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if !deferred.is_settled_for(access) => {
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) if !deferred.is_settled_for(access) => {
                 queue::settle(self, access)
             }
             _ => Ok(()),
@@ -380,7 +408,7 @@ impl Storage {
     #[inline]
     pub(super) fn settle_readers(&self) -> Result<()> {
         match &self.0.memory {
-            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, _) if deferred.readers() > 0 => queue::settle_readers(self),
+            StorageMemory::Host(deferred) | StorageMemory::Device(deferred, ..) if deferred.readers() > 0 => queue::settle_readers(self),
             _ => Ok(()),
         }
     }
@@ -412,6 +440,14 @@ impl Storage {
     /// Whether the memory was allocated in the given age or later. Ages wrap around: a very old storage counts as new.
     pub fn is_since(&self, age: u32) -> bool {
         self.0.version.last.lock().age.wrapping_sub(age) as i32 >= 0
+    }
+
+    /// The number that stands for the address of a device's memory; None for memory of the host.
+    pub fn device_address(&self) -> Option<usize> {
+        match &self.0.memory {
+            StorageMemory::Device(_, _, address) => Some(address.get(self.0.bytes)),
+            _ => None,
+        }
     }
 
     /// A number that identifies this storage while it lives.

@@ -12,7 +12,7 @@ pub mod primitives;
 pub mod tensor;
 pub mod transforms;
 
-pub use diagnostics::{anomaly, missing_gradient};
+pub use diagnostics::{anomaly, missing_gradient, profiler};
 pub use dispatch::apply::{OldValue, apply, apply_growing, apply_inplace, apply1, apply1_growing, inplace_shape};
 pub use dispatch::fast_path::{apply_direct, write_direct};
 pub use dispatch::op::{Arrays, Devices, Op, OpForm, Outputs, Saves};

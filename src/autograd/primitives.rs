@@ -223,6 +223,9 @@ impl Op for CloneOp {
     fn name(&self) -> &'static str {
         "clone"
     }
+    fn copies(&self) -> bool {
+        true
+    }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         Ok(smallvec![x[0].copy_in(self.0)?])
     }
@@ -424,6 +427,11 @@ pub(super) fn is_nan(a: &Array) -> Result<Array> {
     Array::pointwise(Func::forward(RowId::IsNan), a.dtype(), DType::Bool, &[a], &[])
 }
 
+/// Where the elements are infinite.
+pub(super) fn is_inf(a: &Array) -> Result<Array> {
+    Array::pointwise(Func::forward(RowId::IsInf), a.dtype(), DType::Bool, &[a], &[])
+}
+
 /// Adds in place, without history, to memory that nothing else reads or that is meant to change (a leaf's `.grad`).
 pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
     let (a, b) = (t.array(), other.array());
@@ -494,6 +502,12 @@ impl Op for Unview {
         };
         add_overlapping(&self.op.apply_to(&out)?, g)?;
         Ok(smallvec![out])
+    }
+    fn grows(&self) -> bool {
+        true
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        self.shape.iter().product::<usize>() + x[0].numel()
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear

@@ -3,6 +3,7 @@
 use super::convolve::Convolve;
 use crate::array::requests::{ConvPass, ConvShape};
 use crate::autograd::Creation;
+use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, ViewOp, apply1, view, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, MemoryFormat, fmt_shape};
@@ -352,6 +353,10 @@ pub fn conv(name: &str, dims: usize, x: &Tensor, w: &Tensor, bias: Option<&Tenso
             fmt_shape(&x.shape())
         )));
     }
+    // As in PyTorch, `convolution` itself is not listed.
+    let (cast, of_bias) = (autocast::lower([x, w])?, bias.map(|b| autocast::lower([b])).transpose()?);
+    let [x, w] = cast.of([x, w]);
+    let bias = bias.map(|b| of_bias.as_ref().map_or(b, |cast| cast.of([b])[0]));
     if rank == dims + 2 {
         return convolution(x, w, bias, given);
     }

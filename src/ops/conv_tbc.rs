@@ -6,6 +6,7 @@ use super::convolve::Convolve;
 use super::reduce::sum;
 use crate::array::Array;
 use crate::array::requests::{ConvPass, ConvShape};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, view};
@@ -166,6 +167,8 @@ pub fn conv_tbc(x: &Tensor, w: &Tensor, bias: &Tensor, pad: i64) -> Result<Tenso
         return refuse("Bias size must equal dim 2 in the weight tensor (output channels).");
     }
     let Ok(pad) = usize::try_from(pad) else { return refuse("negative padding is not supported") };
+    let cast = autocast::lower([x, w, bias])?;
+    let [x, w, bias] = cast.of([x, w, bias]);
     check_dtypes(x, w, Some(bias))?;
     if x.dtype() == DType::Bool {
         return Err(Error::not_implemented("\"conv_tbc\" not implemented for 'Bool': convert the tensors to a float type"));

@@ -281,11 +281,22 @@ impl Op for Convolve {
         let made = Array::request1(request, &refs, &self.result_shape(), ins[0].dtype())?;
         Ok(smallvec![if self.format == MemoryFormat::Contiguous { made } else { made.copy_in(self.format)? }])
     }
-    fn work(&self, _ins: &[&Array]) -> usize {
+    fn work(&self, ins: &[&Array]) -> usize {
         // In units of one element read from memory, which is worth about eight products.
         let s = &self.shape;
         let sizes = [s.batch, s.groups, s.in_channels, s.out_channels];
-        sizes.iter().chain(&s.kernel).chain(&s.output).fold(1usize, |n, k| n.saturating_mul(*k)) / 8
+        let products = sizes.iter().chain(&s.kernel).chain(&s.output).fold(1usize, |n, k| n.saturating_mul(*k));
+        let elements = ins.iter().map(|a| a.numel()).sum::<usize>() + self.result_shape().iter().product::<usize>();
+        elements.max(products / 8)
+    }
+    fn grows(&self) -> bool {
+        // With a stride there are places between those that the inputs reach.
+        matches!(self.pass, ConvPass::Input { .. })
+    }
+    fn flops(&self) -> u64 {
+        let s = &self.shape;
+        let sizes = [s.batch, s.groups, s.in_channels, s.out_channels];
+        sizes.iter().chain(&s.kernel).chain(&s.output).fold(2, |n, k| n.saturating_mul(*k as u64))
     }
     fn saves(&self, needs: &[bool]) -> Saves {
         let mut saves = Saves::NOTHING;

@@ -91,6 +91,12 @@ impl Op for GatherAdjoint {
         wide(&out)?.scatter_into(self.dim, &wide(x[1])?, &wide(x[0])?, Write::Add)?;
         Ok(smallvec![out])
     }
+    fn grows(&self) -> bool {
+        true
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        self.shape.iter().product::<usize>() + x[0].numel()
+    }
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING.input(1)
     }
@@ -414,7 +420,9 @@ impl Op for MaskedFill {
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let d = x[0].dtype();
-        Ok(smallvec![Array::pointwise(WHERE, d, d, &[x[1], x[2], x[0]], &[])?])
+        let made = Array::pointwise(WHERE, d, d, &[x[1], x[2], x[0]], &[])?;
+        // Contiguous whatever the operands' strides, as in PyTorch.
+        Ok(smallvec![made.contiguous()?])
     }
     fn forward_into(&self, out: &Array, x: &[&Array]) -> Result<()> {
         out.pointwise_into(WHERE, out.dtype(), &[x[1], x[2], x[0]], &[])

@@ -6,6 +6,7 @@ use super::pool::no_kernel;
 use super::{gather, pointwise as pw};
 use crate::array::requests::{self, GridBorder, GridMode, GridPass, Request};
 use crate::array::{Array, Device};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, mode, primitives};
@@ -446,6 +447,8 @@ impl GridSample {
 /// Reads images (N, C, sizes..) at the places of a grid (N, sizes of the result.., dimensions), whose numbers are -1 and 1 at the edges of
 /// the image. Modes: 0 linear, 1 nearest, 2 cubic; beside the image: 0 zeros, 1 the border, 2 reflections.
 pub fn grid_sampler(x: &Tensor, grid: &Tensor, mode: i64, padding: i64, align_corners: bool) -> Result<Tensor> {
+    let cast = autocast::widen([x, grid])?;
+    let [x, grid] = cast.of([x, grid]);
     let (xs, gs) = (x.shape(), grid.shape());
     let shapes = || format!("but got input with sizes {} and grid with sizes {}", fmt_shape(&xs), fmt_shape(&gs));
     let refuse = |what: String| Err(Error::runtime(format!("grid_sampler(): {what}")));

@@ -1,6 +1,7 @@
 //! Reads and writes at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
 use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{
@@ -170,6 +171,12 @@ impl Op for TakeAdjoint {
         let out = x[0].full_beside(&self.shape, Scalar::Int(0), x[0].dtype())?;
         out.put_rows(&self.plan, &x[1..], x[0], Write::Add)?;
         Ok(smallvec![out])
+    }
+    fn grows(&self) -> bool {
+        true
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        self.shape.iter().product::<usize>() + x[0].numel()
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         saves_index(1, self.plan.dims.len())
@@ -519,6 +526,8 @@ pub fn index_copy(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, sour
     if index.dtype() != DType::I64 {
         return Err(Error::runtime("index_copy_(): Expected a long tensor for index"));
     }
+    let cast = if x.dtype() == source.dtype() || !matches!(place, WriteTarget::New) { None } else { Some(autocast::widen([x, source])?) };
+    let [x, source] = cast.as_ref().map_or([x, source], |cast| cast.of([x, source]));
     if x.dtype() != source.dtype() {
         return Err(Error::runtime(format!(
             "index_copy_(): self and source expected to have the same dtype, but got (self) {} and (source) {}",

@@ -183,6 +183,12 @@ impl Nll {
 }
 
 impl Nll {
+    fn apply(&self, x: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<Tensor> {
+        let mut inputs: SmallVec<[&Tensor; 3]> = smallvec![x, target];
+        inputs.extend(weight);
+        apply1(self, &inputs)
+    }
+
     /// The weight of each target, where every element of the batch has weights (one row each) of its own.
     fn of_targets(&self, weights: &Tensor, target: &Tensor, size: usize) -> Result<Tensor> {
         let each = primitives::cast(&primitives::reshape(target, &[size, target.numel() / size.max(1)])?, DType::I64)?;
@@ -206,10 +212,9 @@ impl Nll {
         let weight = batch.inputs.get(2);
         let own_weights = weight.filter(|w| w.batched).map(|w| self.of_targets(&w.tensor, &target, batch.size)).transpose()?;
         let run = |op: &Nll, x: &Tensor| match (&own_weights, weight) {
-            (Some(w), _) if op.adjoint => apply1(op, &[&pw::mul(x, w)?, &target]),
-            (Some(w), _) => pw::mul(&apply1(op, &[x, &target])?, w),
-            (None, Some(w)) => apply1(op, &[x, &target, &w.tensor]),
-            (None, None) => apply1(op, &[x, &target]),
+            (Some(w), _) if op.adjoint => op.apply(&pw::mul(x, w)?, &target, None),
+            (Some(w), _) => pw::mul(&op.apply(x, &target, None)?, w),
+            (None, shared) => op.apply(x, &target, shared.map(|w| &w.tensor)),
         };
         let own = batch.with_batch(&self.target_shape);
         let of_each = |t: &Tensor| -> Result<Tensor> {
@@ -266,7 +271,8 @@ impl Vjp for Nll {
         let mut out = Grads::from_elem(None, n);
         let back = Nll { adjoint: !self.adjoint, ..self.clone() };
         let target = cx.input(1)?;
-        out[0] = Some(if n == 3 { apply1(&back, &[g, &target, &cx.input(2)?])? } else { apply1(&back, &[g, &target])? });
+        let weight = if n == 3 { Some(cx.input(2)?) } else { None };
+        out[0] = Some(back.apply(g, &target, weight.as_ref())?);
         Ok(out)
     }
 }
@@ -277,6 +283,13 @@ impl Op for Nll {
     }
     fn accepts_pending(&self) -> bool {
         true
+    }
+    fn grows(&self) -> bool {
+        // The adjoint's inputs have no dimension of classes.
+        self.adjoint
+    }
+    fn work(&self, x: &[&Array]) -> usize {
+        if self.adjoint { self.shape.iter().product() } else { x.iter().map(|a| a.numel()).sum() }
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let shape: &[usize] = match (self.adjoint, self.how) {
@@ -302,8 +315,8 @@ impl Op for Nll {
         // Linear in the log-probabilities; weights and targets have no tangents.
         let Some(t) = cx.tangent(0) else { return Ok(smallvec![None]) };
         let target = cx.primal(1);
-        let has_weight = cx.inputs() == 3;
-        Ok(smallvec![Some(if has_weight { apply1(self, &[t, target, cx.primal(2)])? } else { apply1(self, &[t, target])? })])
+        let weight = (cx.inputs() == 3).then(|| cx.primal(2));
+        Ok(smallvec![Some(self.apply(t, target, weight)?)])
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         Some(self.batched(batch))

@@ -3,7 +3,7 @@
 use super::declared::declare;
 use super::pointwise as pw;
 use super::{join, scan};
-use crate::array::{Array, reduced_shape};
+use crate::array::{Array, Device, reduced_shape};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view};
@@ -350,6 +350,11 @@ impl Vjp for Var {
     }
 }
 
+/// Whether float32 values that are there already, in memory of the host, hold an infinity.
+fn has_infinity(a: &Array) -> Result<bool> {
+    Ok(a.device() == Device::CPU && !a.storage().is_pending() && a.to_vec::<f32>()?.iter().any(|v| v.is_infinite()))
+}
+
 impl Op for Var {
     fn name(&self) -> &'static str {
         match (self.root, self.mean) {
@@ -365,7 +370,11 @@ impl Op for Var {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let over = &self.over;
         let d = x[0].dtype();
-        let out = x[0].reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
+        let mut out = x[0].reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
+        if self.root && out.dtype() == DType::F32 && has_infinity(&out)? {
+            // The squares are beyond float32; their root need not be.
+            out = x[0].converted(DType::F64)?.reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
+        }
         with_number(&out, RowId::Div, self.freedom())?;
         if self.root {
             out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;

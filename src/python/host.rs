@@ -3,8 +3,9 @@
 //! `attach` is the only way in which the bindings take the GIL. Locks of the core have ranks in `backend::lock_order`.
 
 use super::errors::foreign;
-use crate::autograd::foreign_run;
+use crate::autograd::{call_site, foreign_run};
 use crate::backend::host::{Host, register as register_host};
+use crate::backend::live_memory::AllocatingStep;
 use crate::backend::lock_order::assert_no_guard;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -27,6 +28,8 @@ fn unlocked(f: &mut dyn FnMut()) {
     if unsafe { ffi::PyGILState_Check() } == 0 {
         return f();
     }
+    // The allocator cannot look for the line without the GIL.
+    let _line = AllocatingStep::new(call_site::current().0);
     // PyO3 counts its own attachments, so `attach` keeps the count right even in callbacks that Python made without PyO3. `try_attach` refuses
     // during a traversal of the garbage collector; the caller then runs the work itself.
     let _ = Python::try_attach(|py| {

@@ -33,6 +33,8 @@ class Observer:
             "fail": self.fail,
             "normal": normal,
             "dense": lambda x: None if x is None else x.clone(),
+            # Masks and positions have places of their own among a node's inputs (docs/differences.md).
+            "given": lambda grads: [g for g in grads if g is not None],
             "leaves": lambda *xs: [x for x in xs if x.is_leaf and x.requires_grad] or fail_input(),
             **functions(T),
         }
@@ -104,6 +106,26 @@ class Observer:
             facts["grad"] = None if g is None else self.describe(g, deep=False) | {"has": g.requires_grad}
         return facts
 
+    def has_views(self, x: Any) -> bool:
+        """Whether another tensor has the memory of this one."""
+        tensors = [t for t in map(self.names.get, NAMES + VIEWS) if isinstance(t, self.T.Tensor)]
+        return isinstance(x, self.T.Tensor) and any(t is not x and overlap(t, x) for t in tensors)
+
+    def writes_overlap(self, statement: str) -> bool:
+        """Whether a statement writes one tensor in place by another that shares some of its memory."""
+        pairs = [(self.names.get(a), self.names.get(b)) for a, b in re.findall(r"\b(\w)\.\w+_\(.*?\b(\w)\b", statement)]
+        return any(
+            isinstance(a, self.T.Tensor) and isinstance(b, self.T.Tensor) and a is not b and overlap(a, b)
+            for a, b in pairs
+        )
+
+    def has_leaf_view(self) -> bool:
+        """Whether there is a view without a node whose base requires grad: no gradient arrives at it."""
+        tensors = [t for t in map(self.names.get, NAMES + VIEWS) if isinstance(t, self.T.Tensor)]
+        with contextlib.suppress(RuntimeError):
+            return any(t._is_view() and t.requires_grad and t.grad_fn is None for t in tensors)
+        return False
+
     def has_old_view(self) -> bool:
         """Whether there is a leaf that is a view of a tensor with a node, which it got later."""
         tensors = [self.names.get(name) for name in NAMES + VIEWS]
@@ -114,6 +136,17 @@ class Observer:
 
     def quiet(self) -> Any:
         return self.T.no_grad()
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Whether the addresses of two tensors' elements overlap."""
+
+    def ends(t: Any) -> tuple[int, int]:
+        last = sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
+        return t.data_ptr(), t.data_ptr() + (last + 1) * t.element_size()
+
+    (a0, a1), (b0, b1) = ends(a), ends(b)
+    return a0 < b1 and b0 < a1
 
 
 def normal(a: Any, b: Any) -> None:
@@ -211,6 +244,13 @@ ENDS = (
 )
 
 
+LAYOUT = "view size is not compatible"
+# New memory for a tensor that has views or is one: these belong to the old memory (docs/differences.md).
+DATA = re.compile(r"\b(\w)\.data = ")
+# A target that shares memory with an input: PyTorch reads what it has written already.
+OUT = re.compile(r"\bout=")
+
+
 def plain(text: str) -> str:
     """A message without what only names the library, a place of the source or a hint behind it."""
     text = text.split("\n", maxsplit=1)[0]
@@ -232,10 +272,21 @@ def difference(program: list[str], mine: Any, theirs: Any, watch: bool) -> tuple
     """
     a, b = Observer(mine), Observer(theirs)
     for i, statement in enumerate(program):
+        if b.writes_overlap(statement) or any(b.has_views(b.names.get(x)) for x in DATA.findall(statement)):
+            return None
         mine_seen, theirs_seen = a.run(statement), b.run(statement)
         if said(theirs_seen, ENDS) or said(mine_seen, "more than one element of the written-to tensor"):
             return None
         if said(theirs_seen, "a leaf Variable that requires grad") and not said(mine_seen, "") and b.has_old_view():
+            return None
+        if said(mine_seen, "Inplace update to inference tensor") and not said(theirs_seen, ""):
+            return None
+        # Tangents of another dtype, and results that are contiguous in one library only.
+        if said(mine_seen, "same dtype as the primal") or any(said(x, LAYOUT) for x in (mine_seen, theirs_seen)):
+            return None
+        if re.search(r"inference_mode\(\):(\n    .*)*\.data = ", statement) or OUT.search(statement):
+            return None
+        if "saved_tensors_hooks" in statement and b.has_leaf_view():
             return None
         found = unequal(mine_seen, theirs_seen, "seen")
         if found:

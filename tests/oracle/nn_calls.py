@@ -20,7 +20,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "poi red": lambda T, F: F.poisson_nll_loss(T.ones(2, 3), T.ones(2, 3), reduction="x"),
     "mr dims": lambda T, F: F.margin_ranking_loss(T.ones(2, 3), T.ones(2, 3), T.ones(2)),
     "mr red": lambda T, F: F.margin_ranking_loss(T.ones(2), T.ones(2), T.ones(2), reduction="x"),
-    "he red": lambda T, F: F.hinge_embedding_loss(T.ones(2), T.ones(2), reduction="x"),
+    "hinge_embedding reduction": lambda T, F: F.hinge_embedding_loss(T.ones(2), T.ones(2), reduction="x"),
     "ce dims": lambda T, F: F.cosine_embedding_loss(T.ones(2, 3), T.ones(2, 3), T.ones(2, 3)),
     "ce dims2": lambda T, F: F.cosine_embedding_loss(T.ones(2), T.ones(2), T.ones(2)),
     "ce dims3": lambda T, F: F.cosine_embedding_loss(T.ones(2, 3), T.ones(2, 3), T.ones(())),

@@ -85,6 +85,9 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
     "the method takes `out` as the function does": {
         "Tensor.norm": {"dtype stands where out is"},
     },
+    "the form without dimensions": {
+        "nuclear_norm": {"keepdim stands where dim is"},
+    },
     "dimensions have no names here": {
         "full": {"names= is missing"},
     },

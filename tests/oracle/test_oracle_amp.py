@@ -73,6 +73,41 @@ CALLS: dict[str, Call] = {
     "reflect": lambda T, a, b, s: T.nn.functional.pad(a[None], (1, 1), mode="reflect"),
     "replicate": lambda T, a, b, s: T.nn.functional.pad(a[None], (1, 1), mode="replicate"),
     "constant": lambda T, a, b, s: T.nn.functional.pad(a, (1, 1)),
+    "conv1d": lambda T, a, b, s: T.nn.functional.conv1d(a[None], a.new_ones(2, 3, 2), a.new_ones(2)),
+    "conv2d": lambda T, a, b, s: T.nn.functional.conv2d(a[None, None], a.new_ones(2, 1, 2, 2)),
+    "conv3d": lambda T, a, b, s: T.conv3d(a[None, None, None], a.new_ones(2, 1, 1, 2, 2)),
+    "conv_transpose1d": lambda T, a, b, s: T.nn.functional.conv_transpose1d(
+        a[None], a.new_ones(3, 2, 2), a.new_ones(2)
+    ),
+    "conv_transpose2d": lambda T, a, b, s: T.nn.functional.conv_transpose2d(s[None, None], s.new_ones(1, 2, 2, 2)),
+    "convolution": lambda T, a, b, s: T.convolution(a[None], a[None, :, :2], None, [1], [0], [1], False, [0], 1),
+    "conv_tbc": lambda T, a, b, s: T.conv_tbc(a[None], a.new_ones(1, 4, 2), a.new_ones(2)),
+    "conv1d mixed": lambda T, a, b, s: T.nn.functional.conv1d(a[None].float(), a[None, :, :2].bfloat16()),
+    **{
+        f"{kind}_pool{n}d": lambda T, a, b, s, kind=kind, n=n: getattr(T.nn.functional, f"{kind}_pool{n}d")(
+            s[None, None].expand(1, 2, *s.shape) if n == 3 else s[None], 2
+        )
+        for kind in ("max", "avg", "adaptive_avg", "adaptive_max")
+        for n in (1, 2, 3)
+    },
+    "max_pool3d positions": lambda T, a, b, s: T.nn.functional.max_pool3d(
+        s[None, None].expand(1, 2, *s.shape), 2, return_indices=True
+    )[0],
+    "fractional_max_pool2d": lambda T, a, b, s: T.nn.functional.fractional_max_pool2d(
+        s[None, None], 2, output_size=2, _random_samples=s[None, :1, :2] * 0 + 0.5
+    ),
+    "max_unpool1d": lambda T, a, b, s: T.nn.functional.max_unpool1d(a[None, :, :2], T.tensor([[[0, 2]] * 3]), 2),
+    "grid_sample": lambda T, a, b, s: T.nn.functional.grid_sample(
+        s[None, None], a[None, :, :2, None].expand(1, 3, 2, 2)
+    ),
+    "reflect volumes": lambda T, a, b, s: T.nn.functional.pad(
+        s[None, None, None].expand(1, 1, 2, *s.shape), (1,) * 6, mode="reflect"
+    ),
+    "index_copy": lambda T, a, b, s: T.index_copy(a, 0, T.tensor([0]), T.ones(1, 4)) if a.dtype != T.float64 else a,
+    "solve": lambda T, a, b, s: T.linalg.solve(s + 9 * T.eye(s.shape[0], dtype=s.dtype), s),
+    "inverse": lambda T, a, b, s: T.inverse(s + 9 * T.eye(s.shape[0], dtype=s.dtype)),
+    "lstsq": lambda T, a, b, s: T.linalg.lstsq(s + 9 * T.eye(s.shape[0], dtype=s.dtype), s)[0],
+    "vecdot": lambda T, a, b, s: T.linalg.vecdot(a, a),
     "gelu": lambda T, a, b, s: T.nn.functional.gelu(a),
     "batch_norm": lambda T, a, b, s: T.nn.functional.batch_norm(a, None, None, training=True),
     "lstm": lambda T, a, b, s: T.nn.LSTM(4, 3)(T.ones(2, 3, 4))[0],

@@ -10,7 +10,7 @@ import torch
 import rgrad
 
 # Functions of the Python layer, which take PyTorch's own names.
-PYTHON = {"cumulative_trapezoid", "gradient", "trapezoid", "trapz"}
+PYTHON = {"cumulative_trapezoid", "frobenius_norm", "gradient", "trapezoid", "trapz"}
 SAMPLES: dict[str, dict[str, Any]] = {
     "gather": {"index": [[[0, 0, 0, 0]]]},
     "index_fill": {"index": [0], "value": 1.0},

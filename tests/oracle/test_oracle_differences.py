@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import tempfile
 import textwrap
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+from event_files import events  # noqa: E402
+from rgrad.utils.tensorboard._library import library  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -64,6 +70,71 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         False,
         "a leaf Variable that requires grad is being used in an in-place operation",
     ),
+    "`out=` may share memory with an input": (
+        """
+        d = T.tensor([[1.0, 2.0], [3.0, 4.0]])
+        T.add(d, d.diagonal(), out=d)
+        result = d.tolist()
+        """,
+        [[2.0, 6.0], [4.0, 8.0]],
+        [[2.0, 6.0], [5.0, 8.0]],
+    ),
+    "Views older than `x.data = y` belong to the old memory": (
+        """
+        x = T.zeros(2)
+        v = x.view(2)
+        x.data = T.ones(2)
+        v.fill_(3.0)
+        result = x._version
+        """,
+        0,
+        1,
+    ),
+    "What is detached from an inference tensor cannot be written outside of inference mode either": (
+        """
+        with T.inference_mode():
+            x = T.zeros(2)
+        x.detach().add_(1)
+        result = x.tolist()
+        """,
+        "Inplace update to inference tensor outside InferenceMode",
+        [1.0, 1.0],
+    ),
+    "The gradient of `as_strided_scatter` is 0 where the view was replaced": (
+        """
+        x = T.zeros(3, requires_grad=True)
+        T.as_strided_scatter(x, T.ones(1), (1,), (1,)).sum().backward()
+        result = x.grad.tolist()
+        """,
+        [0.0, 1.0, 1.0],
+        [1.0, 0.0, 0.0],
+    ),
+    "`scatter_reduce` has a gradient where `src` is larger than `index`": (
+        """
+        src = T.ones(3, requires_grad=True)
+        T.zeros(2).scatter_reduce(0, T.tensor([0, 1]), src, "sum").sum().backward()
+        result = src.grad.tolist()
+        """,
+        [1.0, 1.0, 0.0],
+        "returned an invalid gradient",
+    ),
+    "Special functions have their limits at infinity": (
+        """
+        x = T.tensor([float("inf")])
+        result = [str(T.i0(x).item()), str(T.polygamma(2, x).item())]
+        """,
+        ["inf", "-0.0"],
+        ["nan", "nan"],
+    ),
+    "The backward of `linalg.cond` with other norms works": (
+        """
+        x = T.eye(2, requires_grad=True)
+        T.linalg.cond(x, "fro").backward()
+        result = x.grad.tolist()
+        """,
+        [[0.0, 0.0], [0.0, 0.0]],
+        "modified by an inplace operation",
+    ),
     "A second pass is refused only where something was saved": (
         """
         x, y = T.ones(2, requires_grad=True), T.zeros(2)
@@ -84,6 +155,51 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         """,
         [(1,)],
         [(1,), (2,)],
+    ),
+    "Selective checkpoints run writes and views again": (
+        """
+        __import__(T.__name__ + ".utils.checkpoint")
+        tools, x = T.utils.checkpoint, T.zeros((), requires_grad=True)
+        contexts = lambda: tools.create_selective_checkpoint_contexts([T.ops.aten.mul_.Tensor], True)
+        tools.checkpoint(lambda x: x.add(1).mul_(2).square(), x, use_reentrant=False, context_fn=contexts).backward()
+        result = x.grad.item()
+        """,
+        8.0,
+        4.0,
+    ),
+    "Norms have second derivatives of 0 at 0": (
+        """
+        x = T.zeros(2, requires_grad=True)
+        g, = T.autograd.grad(x.norm(), x, create_graph=True)
+        result = str(T.autograd.grad(g.sum(), x)[0].tolist())
+        """,
+        "[0.0, 0.0]",
+        "[nan, nan]",
+    ),
+    "What `nansum` and `nanmean` leave out has the gradient 0": (
+        """
+        x = T.full((2,), float("nan"), requires_grad=True)
+        x.nanmean().backward()
+        result = str(x.grad.tolist())
+        """,
+        "[0.0, 0.0]",
+        "[nan, nan]",
+    ),
+    "A graph that grows is warned of": (
+        """
+        import warnings
+
+        w, total = T.ones(3, requires_grad=True), 0
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for step in range(20):
+                loss = (w * w).sum()
+                loss.backward()
+                total = total + loss
+        result = ["a graph grows" in str(w.message) for w in seen]
+        """,
+        [True],
+        [],
     ),
     "Inference tensors keep their tangents": (
         """
@@ -164,6 +280,94 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         2,
         1,
     ),
+    "Profilers inside of each other are refused": (
+        """
+        activities = [T.profiler.ProfilerActivity.CPU]
+        with T.profiler.profile(activities=activities) as outer:
+            T.ones(2)
+            with T.profiler.profile(activities=activities):
+                T.ones(2)
+        result = len(outer.events())
+        """,
+        "profilers cannot be nested",
+        0,
+    ),
+    "`with_stack` gives events their lines": (
+        """
+        x = T.ones(2)
+        with T.profiler.profile(activities=[T.profiler.ProfilerActivity.CPU], with_stack=True) as prof:
+            x * x
+        (event,) = [e for e in prof.events() if e.name == "aten::mul"]
+        result = len(event.stack) > 0, len(prof.events()) == 1
+        """,
+        (True, True),
+        (False, False),
+    ),
+    "A sequence number is that of a node": (
+        """
+        x = T.ones(2)
+        with T.profiler.profile(activities=[T.profiler.ProfilerActivity.CPU]) as prof:
+            x * x
+        result = prof.events()[0].sequence_nr >= 0
+        """,
+        False,
+        True,
+    ),
+    "The gradient of a grouped convolution's weight costs as much as its forward": (
+        """
+        import importlib
+        flops = importlib.import_module(T.__name__ + ".utils.flop_counter")
+        w = T.ones(6, 2, 3, requires_grad=True)
+        with flops.FlopCounterMode(display=False) as counter:
+            T.nn.functional.conv1d(T.ones(2, 4, 9), w, groups=2).sum().backward()
+        counts = list(counter.get_flop_counts()["Global"].values())
+        result = counts[1] / counts[0]
+        """,
+        1.0,
+        2.0,
+    ),
+    "Integers from 2^63 on are refused": (
+        """
+        result = (T.tensor([1, 2]) < 2**63).tolist()
+        """,
+        "an integer tensor holds numbers in [-2^63, 2^63 - 1]",
+        [False, False],
+    ),
+    "`add_tensor` writes 16-bit floats as TensorBoard reads them": (
+        """
+        with written(T) as (writer, read):
+            writer.add_tensor("x", T.ones(1).half())
+        result = read("x").tensor.half_val[0]
+        """,
+        0x3C00,
+        0x3F800000,
+    ),
+    "`add_histogram` refuses nan and infinities": (
+        """
+        with written(T) as (writer, read):
+            writer.add_histogram("x", T.tensor([1.0, float("nan")]), bins=[0.0, 2.0])
+        result = sum(read("x").histo.bucket)
+        """,
+        "the values have a nan or an infinity",
+        1.0,
+    ),
+    "`add_graph` runs the model and shows what backward would do": (
+        """
+        with written(T) as (writer, read):
+            writer.add_graph(T.nn.Linear(2, 1), T.ones(1, 2))
+        result = any(node.op == "AddmmBackward0" for node in read(None).node)
+        """,
+        True,
+        False,
+    ),
+    "`set_printoptions` refuses profiles that do not exist": (
+        """
+        T.set_printoptions(profile="nothing of the sort")
+        result = "taken"
+        """,
+        "expected one of",
+        "taken",
+    ),
     "Sums at one position are rounded once": (
         """
         one = T.ones(1000, dtype=T.bfloat16)
@@ -179,11 +383,90 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         [0.078125],
         [0.0751953125],
     ),
+    "`Linear` is one node over its weight": (
+        """
+        made = T.nn.Linear(2, 3)(T.ones(4, 2)).grad_fn
+        result = [type(node).__name__ for node, _ in made.next_functions]
+        """,
+        ["AccumulateGrad", "NoneType", "AccumulateGrad"],
+        ["AccumulateGrad", "NoneType", "TBackward0"],
+    ),
+    "The first step with momentum is differentiated": (
+        """
+        start = T.tensor([1.0, 2.0], dtype=T.float64, requires_grad=True)
+        p = start.clone()
+        p.grad = p * 2.5
+        T.optim.SGD([p], lr=0.1, momentum=0.5, differentiable=True).step()
+        result = T.autograd.grad(p.sum(), start)[0].tolist()
+        """,
+        [0.75, 0.75],
+        [1.0, 1.0],
+    ),
+    "Files hold no pickles, unless objects are in them": (
+        """
+        import io, warnings
+        file = io.BytesIO()
+        T.save(T.nn.Linear(1, 1), file)
+        file.seek(0)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            T.load(file, weights_only=False)
+        file = io.BytesIO()
+        T.save({"x": T.ones(1)}, file)
+        result = [len(told), b".pkl" in file.getvalue()]
+        """,
+        [1, False],
+        [0, True],
+    ),
+    "`nn.CrossMapLRN2d` is not there": (
+        """
+        x = T.zeros(1, 8, 1, 1)
+        x[0, 0] = 1e3
+        x[0, 7] = 1.0
+        kind = "CrossMapLRN2d" if T.__name__ == "torch" else "LocalResponseNorm"
+        result = round(getattr(T.nn, kind)(3, alpha=3.0)(x)[0, 7].item(), 3)
+        """,
+        0.595,
+        0.0,
+    ),
+    "`LinearCrossEntropyOptions` may be used with everything": (
+        """
+        x, w = T.ones(3, 2, requires_grad=True), T.ones(4, 2, requires_grad=True)
+        options = T.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+        loss = T.nn.functional.linear_cross_entropy(x, w, T.tensor([0, 1, 2]), options=options)
+        loss.backward(retain_graph=True)
+        loss.backward()
+        result = x.grad.shape[0]
+        """,
+        3,
+        "",
+    ),
 }
 
 
+@contextmanager
+def written(T: Any) -> Iterator[tuple[Any, Callable[[str | None], Any]]]:
+    """A writer of event files, and a function that closes it and reads a tag, or the graph."""
+    tensorboard = importlib.import_module(f"{T.__name__}.utils.tensorboard")
+    with tempfile.TemporaryDirectory() as folder:
+        writer = tensorboard.SummaryWriter(folder)
+        found: list[Any] = []
+
+        def read(tag: str | None) -> Any:
+            if tag is not None:
+                return next(v for e in found for v in e.summary.value if v.tag == tag)
+            data = next(e.graph_def for e in found if e.graph_def)
+            return library().module("graph").GraphDef.FromString(data)
+
+        try:
+            yield writer, read
+        finally:
+            writer.close()
+            found += events(folder)
+
+
 def outcome(T: Any, program: str) -> Any:
-    scope: dict[str, Any] = {"T": T}
+    scope: dict[str, Any] = {"T": T, "written": written}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

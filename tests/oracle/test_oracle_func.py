@@ -398,3 +398,35 @@ FUNCTIONS: dict[str, Any] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name: str, grad: bool) -> None:
     compared(lambda T: FUNCTIONS[name](T, point(T, 3, grad=grad)))
+
+
+SEVERAL: dict[str, Any] = {
+    "unbind": lambda y: y.unbind(0),
+    "split": lambda y: y.split(1),
+    "split sizes": lambda y: y.split([1, 2]),
+    "chunk": lambda y: y.chunk(2),
+    "iteration": list,
+    "tensor_split": lambda y: y.tensor_split(2),
+    "hsplit": lambda y: y.hsplit(3),
+}
+
+
+@pytest.mark.parametrize("transform", ["grad", "jacrev", "grad of grad"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_refused_writes_to_one_of_several_views(name: str, transform: str) -> None:
+    """The message names the operation that has made the views."""
+
+    def message(T: Any) -> str:
+        def function(x: Any) -> Any:
+            y = x * 1
+            SEVERAL[name](y)[0].mul_(2)
+            return y.sum()
+
+        transforms = {"grad": T.func.grad, "jacrev": T.func.jacrev}
+        run = transforms.get(transform) or (lambda f: T.func.grad(lambda x: T.func.grad(f)(x).sum()))
+        try:
+            return str(run(function)(T.ones(3)).tolist())
+        except RuntimeError as error:
+            return str(error).split(". This view is")[0]
+
+    assert message(rgrad) == message(torch)

@@ -122,3 +122,45 @@ def test_inference_tensors_among_normal_ones(operation, mode):
             if got[0] != expected[0] or words not in got[1].replace("rgrad", "torch"):
                 wrong.append((first, second, expected, got))
     assert wrong == []
+
+
+ALONE = [
+    *("a * a", "a * 2", "2 - a", "a + b", "a.sum()", "(a ** 3).sum()", "a * c", "c * a", "a.sin()", "a @ b"),
+    *(
+        "a.add(1)",
+        "a.mul_(2)",
+        "a.add_(b)",
+        "a.exp_()",
+        "m.cat([a, b])",
+        "m.cat([a, c])",
+        "a[0]",
+        "a.view(-1) * b",
+        "-a",
+    ),
+    *("m.where(a > 0, a, b)", "a.relu()", "a + b + c", "a.to(m.float64)", "a.clone()", "a.softmax(0)"),
+    *(
+        "a.masked_fill(a > 0, 1.0)",
+        "a.detach() * c",
+        "m.stack([a, b]).sum()",
+        "a.cumsum(0)",
+        "a.norm()",
+        "a.view(1, 2)",
+    ),
+]
+
+
+@pytest.mark.parametrize("code", ALONE)
+def test_operations_on_inference_tensors_that_require_grad(code):
+    """Nothing is recorded where all inputs are inference tensors."""
+
+    def outcome(m):
+        with m.inference_mode():
+            a, b = m.ones(2).requires_grad_(), m.ones(2)
+        c = m.ones(2, requires_grad=True)
+        try:
+            made = eval(code, {"m": m, "a": a, "b": b, "c": c})
+        except RuntimeError as error:
+            return str(error).split(". ")[0].replace("rgrad", "torch")[:60]
+        return made.requires_grad, made.grad_fn is not None, made.is_inference(), made.tolist()
+
+    assert outcome(rgrad) == outcome(torch)

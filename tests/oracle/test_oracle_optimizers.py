@@ -64,6 +64,26 @@ CASES: dict[str, list[dict[str, Any]]] = {
         lr=[0.05], weight_decay=[0, 0.1], d=[1.0, 2.0], maximize=[False, True], eps=[(None, 1e-3), (1e-3, 1e-2)]
     ),
 }
+# Options that are not in the grids, each by itself.
+MORE: dict[str, list[dict[str, Any]]] = {
+    "Adam": [{"betas": (0.5, 0.7)}, {"eps": 1e-3}],
+    "AdamW": [{"betas": (0.5, 0.7)}, {"eps": 1e-3}, {"weight_decay": 0.3}],
+    "NAdam": [{"betas": (0.5, 0.7)}, {"eps": 1e-3}],
+    "RAdam": [{"eps": 1e-3}],
+    "Adamax": [{"betas": (0.5, 0.7)}, {"eps": 1e-3}],
+    "Adagrad": [{"eps": 1e-3}],
+    "Adadelta": [{"eps": 1e-3}],
+    "RMSprop": [{"alpha": 0.5}, {"eps": 1e-3}],
+    "Rprop": [{"step_sizes": (1e-3, 0.06)}],
+    "ASGD": [{"alpha": 0.5, "t0": 5}],
+    "Adafactor": [{"beta2_decay": -0.5}],
+    "SGD": [{"fused": False}],
+}
+for name, more in MORE.items():
+    CASES[name] += [{"lr": 0.05, **options} for options in more]
+    # How PyTorch computes: accepted, and of no effect.
+    # PyTorch's ASGD keeps its rates in float32 then.
+    CASES[name] += [{"lr": 0.05, "foreach": chosen} for chosen in (False, True) if name != "ASGD" or not chosen]
 ALL = [(name, options) for name, cases in CASES.items() for options in cases]
 SHAPES: tuple[tuple[int, ...], ...] = ((3, 4), (5,), (2, 3, 4), ())
 
@@ -110,10 +130,10 @@ def compare(ours: tuple[list[Any], Any], theirs: tuple[list[Any], Any], toleranc
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize(("name", "options"), ALL, ids=named)
-def test_twenty_steps_are_alike(name: str, options: dict[str, Any], kind: str) -> None:
+def test_fifty_steps_are_alike(name: str, options: dict[str, Any], kind: str) -> None:
     ours, theirs = started(rgrad, name, options, kind), started(torch, name, options, kind)
-    go_on(rgrad, *ours, 20, 1)
-    go_on(torch, *theirs, 20, 1)
+    go_on(rgrad, *ours, 50, 1)
+    go_on(torch, *theirs, 50, 1)
     compare(ours, theirs, {"float64": 1e-11, "float32": 2e-4}[kind])
 
 

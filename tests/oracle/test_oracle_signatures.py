@@ -44,8 +44,7 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 # Methods of Module for devices, formats and tools that do not exist here.
 NO_METHODS = {
-    "compile", "cuda", "ipu", "mtia", "set_submodule", "share_memory",
-    "xpu",
+    "compile", "ipu", "mtia", "set_submodule", "share_memory",
 }  # fmt: skip
 
 
@@ -174,6 +173,8 @@ def found_in(case: Case) -> set[str]:
     ours, theirs, is_method = case
     mine = of(ours)
     assert mine is not None, "rgrad's own function has no signature"
+    if is_method and inspect.isfunction(ours):  # written in Python: the tensor comes first under some name
+        mine = mine.replace(parameters=list(mine.parameters.values())[1:])
     return {text for form in theirs for text in differences(mine, form, is_method)}
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -140,3 +141,18 @@ def test_norms_of_tiny_and_huge_numbers_have_gradients() -> None:
         rgrad.norm(x, 3).backward()
         assert x.grad is not None
         assert x.grad.tolist() == pytest.approx([4 ** (-2 / 3)] * 4, rel=1e-5)
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+@pytest.mark.parametrize("size", [1e18, 1e19, 1e25, 1e38])
+def test_deviations_whose_squares_are_beyond_float32(size: float, correction: int) -> None:
+    rows = [[size, -size, size / 2], [1.0, 2.0, 4.0], [size, size, size], [float("nan"), size, size]]
+
+    def made(T: Any) -> list[Any]:
+        x = T.tensor(rows)
+        grad = T.func.grad(lambda x: x.std(1, correction=correction)[:2].sum())(x)[:2]
+        std, mean = T.std_mean(x, 1, correction=correction)
+        return [x.std(1, correction=correction), std, mean, grad]
+
+    for mine, theirs in zip(made(rgrad), made(torch), strict=True):
+        assert np.allclose(mine.numpy(), theirs.numpy(), rtol=1e-5, equal_nan=True)

@@ -135,6 +135,7 @@ CALLS: dict[str, Call] = {
     "layer_norm": lambda F, t: F.layer_norm(t(2, 3, 4), (4,), t(4), t(4)),
     **plain("leaky_relu", 0.1),
     **in_place("leaky_relu_", 0.1),
+    "linear_cross_entropy": lambda F, t: F.linear_cross_entropy(t(2, 3), t(4, 3), t.i([1, 3]), linear_bias=t(4)),
     "linear": lambda F, t: F.linear(t(2, 3), t(4, 3), t(4)),
     "local_response_norm": lambda F, t: F.local_response_norm(t(1, 4, 3), 2),
     **plain("log_softmax", -1),

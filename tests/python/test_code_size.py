@@ -139,7 +139,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path, capsys: pytest.Capt
         assert code_size.main([str(path), "--max-mb", "1.9"]) == 1
         assert "more than the 1.9 MB" in capsys.readouterr().err
     assert code_size.main([str(path)]) == 2
-    assert "CARGO_PROFILE_RELEASE_STRIP=none" in capsys.readouterr().err
+    assert "CARGO_PROFILE_SHIPPED_STRIP=none" in capsys.readouterr().err
 
 
 def test_what_is_no_elf_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

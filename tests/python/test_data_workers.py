@@ -233,6 +233,22 @@ def test_worker_init_fn() -> None:
         list(DataLoader(FromInit(), num_workers=1, worker_init_fn=fail))
 
 
+@pytest.mark.wgpu
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_make_tensors_on_the_cpu(method: str) -> None:
+    """Whatever the loader's default device is, since a device cannot be used behind a fork."""
+    rgrad.ones(1, device="wgpu")
+    rgrad.set_default_device("wgpu")
+    try:
+        batches = list(DataLoader(list(range(6)), 3, num_workers=2, multiprocessing_context=method))
+        here = list(DataLoader(list(range(6)), 3))
+    finally:
+        rgrad.set_default_device("cpu")
+    assert [b.device.type for b in batches] == ["cpu", "cpu"]
+    assert [b.device.type for b in here] == ["wgpu", "wgpu"]
+    assert [b.tolist() for b in batches] == [[0, 1, 2], [3, 4, 5]]
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyError, IndexError, StopIteration])
 def test_errors_carry_the_workers_traceback(error) -> None:
     loader = DataLoader(Squares(8, wrong=5, error=error), batch_size=2, num_workers=2)

@@ -21,6 +21,7 @@ def test_every_declared_function_is_a_function_and_a_method() -> None:
             continue
         function, method = getattr(_core, name), getattr(rgrad.Tensor, name)
         mine, its = (list(inspect.signature(f).parameters.values()) for f in (function, method))
+        its = [p for p in its if p.name != "out"]  # what Python adds to a function has it
         names = [p.name for p in mine if p.name != "out"]
         assert names[0] == "input"
         assert names[1:] == [p.name for p in its[1:]]

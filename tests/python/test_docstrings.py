@@ -47,7 +47,7 @@ def is_native(value: Any) -> bool:
     return not inspect.isfunction(value)
 
 
-OBJECTS = public_objects("rgrad.autograd", "rgrad.func", "rgrad.nn")
+OBJECTS = public_objects("rgrad.autograd", "rgrad.func", "rgrad.memory", "rgrad.nn")
 EVERYTHING = public_objects("rgrad")
 
 

@@ -145,3 +145,38 @@ def test_set_grad_enabled_as_the_tutorial_has_it() -> None:
     sum(c + b).backward()
     assert c.grad.tolist() == [1.0, 1.0, 1.0]
     assert a.grad is None
+
+
+@pytest.mark.parametrize(("where", "steps"), [("cpu", 10_000), pytest.param("wgpu", 600, marks=pytest.mark.wgpu)])
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_training_holds_no_more_memory_step_by_step(where: str, steps: int, kind: str) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, 1)).to(where)
+    optimizer = getattr(torch.optim, kind)(net.parameters(), lr=0.01)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 100, 0.99)
+    x = torch.randn(16, 4, device=where)
+    module: Any = torch if where == "cpu" else torch.wgpu
+    held: set[int] = set()
+    peaks: set[int] = set()
+    # Nothing of earlier tests is freed meanwhile.
+    gc.collect()
+    gc.disable()
+    module.reset_peak_memory_stats()
+    try:
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            if step % (steps // 20) == steps // 20 - 1:
+                assert loss.item() >= 0
+                held.add(module.memory_allocated())
+                peaks.add(module.max_memory_allocated())
+                module.reset_peak_memory_stats()
+    finally:
+        gc.enable()
+    # The first stretch begins before the optimizer has a state.
+    assert len(held) == 1
+    assert max(peaks) - min(peaks) <= 4096

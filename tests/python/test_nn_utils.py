@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 
 import numpy as np
@@ -216,6 +217,34 @@ def test_fused_layers_compute_the_same() -> None:
     np.testing.assert_allclose(fused(x).detach().numpy(), norm(linear(x)).detach().numpy())
     with pytest.raises(AssertionError, match="Fusion only for eval"):
         nn.utils.fuse_conv_bn_eval(layer(3, 4), norm)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+def test_lazy_convolutions_are_convolutions_after_a_call(kind: str, dims: int) -> None:
+    lazy = getattr(nn, f"Lazy{kind}{dims}d")(4, 3, stride=2, groups=2, bias=dims != 2)
+    assert lazy.has_uninitialized_params()
+    assert lazy.in_channels == 0
+    eager = getattr(nn, f"{kind}{dims}d")(6, 4, 3, stride=2, groups=2, bias=dims != 2)
+    rgrad.manual_seed(3)
+    x = rgrad.randn(2, 6, *(5,) * dims)
+    with pytest.raises(RuntimeError, match=f"Expected {dims + 1}D .unbatched. or {dims + 2}D"):
+        lazy(rgrad.ones(6))
+    with pytest.raises(ValueError, match="divisible by groups"):
+        lazy(rgrad.ones(2, 5, *(5,) * dims))
+    assert lazy.has_uninitialized_params(), "a failed call changes nothing"
+    first = lazy(x)
+    assert type(lazy) is type(eager)
+    assert repr(lazy) == repr(eager)
+    assert [p.shape for p in lazy.parameters()] == [p.shape for p in eager.parameters()]
+    bound = 1 / math.sqrt(lazy.weight[0].numel())
+    assert 0.5 * bound < lazy.weight.abs().max().item() <= bound
+    eager.load_state_dict(lazy.state_dict())
+    assert rgrad.equal(eager(x), first)
+    loaded = getattr(nn, f"Lazy{kind}{dims}d")(4, 3, stride=2, groups=2, bias=dims != 2)
+    loaded.load_state_dict(eager.state_dict())
+    assert not loaded.has_uninitialized_params()
+    assert rgrad.equal(loaded(x), first)
 
 
 def test_lazy_modules_learn_their_shapes() -> None:

@@ -16,6 +16,8 @@ import rgrad
 from op_kit import Op, Sample, leaves, views
 from op_table import OPS
 from rgrad import _core
+from rgrad._late_methods import LATE
+from rgrad._names import IN_PLACE
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "python" / "rgrad" / "_core.pyi"
@@ -29,6 +31,30 @@ def check(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_stub_is_current() -> None:
     done = check()
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_stub_of_the_package_is_current() -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "make_package_stub.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_stub_of_the_package_has_every_public_name() -> None:
+    tree = ast.parse((ROOT / "python" / "rgrad" / "__init__.pyi").read_text(encoding="utf-8"))
+    said = {alias.asname for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    said |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+    # Functions that write in place are methods for type checkers.
+    assert set(rgrad.__all__) - said - set(dir(_core)) == set(IN_PLACE) | {
+        f"{name}_" for names in LATE.values() for name, forms in names.items() if "j" in forms
+    }
+
+
+def test_stubtest_leaves_out_the_methods_written_in_python() -> None:
+    text = (ROOT / "tests" / "stubtest-allowlist.txt").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if not line.startswith("#")]
+    methods = {name for names in LATE.values() for name, forms in names.items() if "m" in forms}
+    methods |= {f"{name}_" for names in LATE.values() for name, forms in names.items() if "i" in forms}
+    assert line == rf"rgrad\._core\.Tensor\.({'|'.join(sorted(methods))})"
 
 
 def test_a_stub_that_is_not_current_is_told_with_a_diff(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,11 +130,39 @@ def test_devices_by_number_and_addresses() -> None:
             call()
     with pytest.raises(RuntimeError, match="negative"):
         rgrad.device(-1)
-    for address in (x.data_ptr, x.untyped_storage().data_ptr):
-        with pytest.raises(RuntimeError, match="no address"):
-            address()
     with pytest.raises(TypeError, match="Tensor.cpu"):
         x.numpy()
+
+
+def test_numbers_stand_for_addresses() -> None:
+    x = rgrad.arange(12, device=WGPU, dtype=rgrad.float32)
+    first = x.data_ptr()
+    assert first != 0
+    assert x.untyped_storage().data_ptr() == first
+    assert x.view(3, 4).data_ptr() == x.detach().data_ptr() == x.t().data_ptr() == first
+    assert x[5:].data_ptr() == first + 5 * 4
+    assert x.view(3, 4)[1, 2].data_ptr() == first + 6 * 4
+    assert x.half()[3:].data_ptr() - x.half().data_ptr() != 6, "copies have memory of their own"
+    half = x.half()
+    assert half[3:].data_ptr() == half.data_ptr() + 6
+    # The number stays, whatever is written and computed.
+    x.add_(1)
+    x.sum().item()
+    assert x.data_ptr() == first
+    pending = x * 2
+    before = pending.data_ptr()
+    assert pending.sum().item() == 156
+    assert pending.data_ptr() == before
+    assert rgrad.ones(0, device=WGPU).data_ptr() == 0
+
+
+def test_numbers_of_other_memory_differ() -> None:
+    tensors = [rgrad.ones(n, device=WGPU) for n in (1, 3, 64, 65, 1000)]
+    spans = sorted((t.data_ptr(), t.data_ptr() + 4 * t.numel()) for t in tensors)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert len({t.data_ptr() for t in (*tensors, tensors[0].clone(), rgrad.ones(3))}) == 7
+    gone = rgrad.ones(5, device=WGPU).data_ptr()
+    assert rgrad.ones(5, device=WGPU).data_ptr() != gone
 
 
 # --- modules and optimizers -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::register("reference", reference::find).expect("a free name"));
 
-fn array(shape: &[usize], dtype: DType, seed: usize) -> Array {
+pub fn array(shape: &[usize], dtype: DType, seed: usize) -> Array {
     let v: Vec<f64> =
         values(shape.iter().product(), seed).into_iter().map(|v| if dtype.is_float() { v } else { (v * 4.0).round() }).collect();
     let v: Vec<f64> = if dtype == DType::U8 { v.into_iter().map(f64::abs).collect() } else { v };
@@ -73,14 +73,14 @@ fn same(what: &str, here: &Result<Vec<Array>>, there: &Result<Vec<Array>>) {
 }
 
 /// Runs `f` on operands of the CPU and on the same ones on the reference backend.
-fn both(what: &str, ins: &[&Array], f: impl Fn(&[&Array]) -> Result<Vec<Array>>) {
+pub fn both(what: &str, ins: &[&Array], f: impl Fn(&[&Array]) -> Result<Vec<Array>>) {
     let copies: Vec<Array> = ins.iter().map(|a| a.clone_dense().unwrap()).collect();
     let elsewhere: Vec<Array> = ins.iter().map(|a| there(a)).collect();
     let here: Vec<&Array> = if ins.iter().all(|a| a.is_contiguous()) { copies.iter().collect() } else { ins.to_vec() };
     same(what, &f(&here), &f(&elsewhere.iter().collect::<Vec<_>>()));
 }
 
-fn one(made: Result<Array>) -> Result<Vec<Array>> {
+pub fn one(made: Result<Array>) -> Result<Vec<Array>> {
     made.map(|a| vec![a])
 }
 

@@ -423,6 +423,21 @@ impl Backend for Reference {
                     indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
                 }
             }
+            Request::Pool(_) | Request::Resample(_) | Request::GridSample(_) => {
+                let operands = (0..ins.len())
+                    .map(|k| Ok(view(ins, k)?.all().into_iter().map(|v| v.f()).collect()))
+                    .collect::<Result<Vec<Vec<f64>>>>()?;
+                let made = match request {
+                    Request::Pool(p) => super::reference_pool::outputs(p, &operands),
+                    Request::Resample(r) => vec![super::reference_images::resampled(r, &operands[0])],
+                    Request::GridSample(g) => vec![super::reference_images::sampled(g, &operands)],
+                    _ => return Err(wrong("another request")),
+                };
+                for (to, made) in outs.iter().flatten().zip(made) {
+                    let to = X { v: *to };
+                    indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
+                }
+            }
             Request::Gemm => {
                 let (a, b) = (view(ins, 0)?, view(ins, 1)?);
                 let r = out.rank();

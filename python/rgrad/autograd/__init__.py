@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from . import forward_ad as forward_ad
     from . import functional as functional
     from . import graph as graph
+    from . import profiler as profiler
+    from . import profiler_util as profiler_util
 
-__getattr__, __dir__ = lazily(__name__, ("forward_ad", "functional", "graph"))
+__getattr__, __dir__ = lazily(__name__, ("forward_ad", "functional", "graph", "profiler", "profiler_util"))
 
 __all__ = [
     "Function",
@@ -47,6 +49,7 @@ __all__ = [
     "graph",
     "inference_mode",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",

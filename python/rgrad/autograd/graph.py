@@ -9,15 +9,25 @@ from weakref import WeakSet, WeakValueDictionary
 
 from .. import _core
 from .._core import Node, Tensor
+from ._drawing import Drawing, draw, module_calls
+from ._explain import GradientExplanation, explain
+from ._graph_memory import GraphMemoryReport, memory_report
 from .grad_mode import enable_grad
 
 __all__ = [
+    "Drawing",
     "GradientEdge",
+    "GradientExplanation",
+    "GraphMemoryReport",
     "Node",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "draw",
+    "explain",
     "get_gradient_edge",
     "increment_version",
+    "memory_report",
+    "module_calls",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",

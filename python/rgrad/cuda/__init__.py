@@ -7,7 +7,7 @@ tensors are made by default (:func:`rgrad.set_default_device`). So code that mea
 from collections import OrderedDict
 from typing import Any, Never
 
-from .. import _core, wgpu
+from .. import _core, memory, wgpu
 from .._core import Tensor
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "memory_summary",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",
@@ -175,46 +176,44 @@ def ipc_collect() -> None:
     """Do nothing."""
 
 
-def _memory_of(device: Any) -> Any:
-    """The module whose functions count the memory of a device."""
-    chosen = _core.get_default_device() if device is None or isinstance(device, int) else _core.device(device)
-    return wgpu if chosen.type == "wgpu" else _core
-
-
 def memory_allocated(device: Any = None) -> int:
     """The bytes that tensors hold now on the device (by default on the default device)."""
-    return int(_memory_of(device).memory_allocated())
+    return memory.allocated(device)
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors have held at a time since :func:`reset_peak_memory_stats`."""
-    return int(_memory_of(device).max_memory_allocated())
+    return memory.peak(device)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Let :func:`max_memory_allocated` begin anew with the bytes that are held now."""
-    _memory_of(device).reset_peak_memory_stats()
+    memory.reset_peak(device)
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
     """Do what :func:`reset_peak_memory_stats` does, under its old name."""
-    reset_peak_memory_stats(device)
+    memory.reset_peak(device)
 
 
 def memory_reserved(device: Any = None) -> int:
-    """The bytes that tensors hold now; what is kept for reuse is not counted."""
-    return memory_allocated(device)
+    """The bytes that tensors hold now and those that are kept for the next ones."""
+    return memory.reserved(device)
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """What :func:`max_memory_allocated` gives; what is kept for reuse is not counted."""
-    return max_memory_allocated(device)
+    """The larger one of :func:`max_memory_allocated` and :func:`memory_reserved`."""
+    return memory.max_memory_reserved(device)
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
-    """The bytes held now and at most, under PyTorch's keys."""
-    now, most = memory_allocated(device), max_memory_allocated(device)
-    return OrderedDict([("allocated_bytes.all.current", now), ("allocated_bytes.all.peak", most)])
+    """The bytes held and reserved, now and at most, under PyTorch's keys."""
+    return memory.memory_stats(device)
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """What is alive on the device, by the lines that allocated it, as a table (:func:`rgrad.memory.report`)."""
+    return memory.memory_summary(device, abbreviated)
 
 
 def empty_cache() -> None:

@@ -10,7 +10,7 @@ from .._core import Tensor
 if TYPE_CHECKING:
     from ..nn.modules.module import Module
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 _MISSING: Any = object()
 
@@ -188,3 +188,27 @@ def stack_module_state(models: "Sequence[Module]") -> tuple[dict[str, Tensor], d
         {name: _stacked(name, [p[name] for p in params]) for name in params[0]},
         {name: _stacked(name, [b[name] for b in buffers]) for name in buffers[0]},
     )
+
+
+def replace_all_batch_norm_modules_(root: "Module") -> "Module":
+    """Take the running statistics off all batch norms in a module, so that they write nothing.
+
+    They then normalise by the statistics of their input in evaluation mode, too.
+
+    Args:
+        root: The module, which is changed.
+
+    Returns:
+        The module.
+
+    Example:
+        >>> net = rgrad.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(2)))
+        >>> list(net.buffers())
+        []
+    """
+    norms: list[Any] = [m for m in root.modules() if getattr(m, "_is_over_batch", False)]
+    for norm in norms:
+        if norm.track_running_stats:
+            norm.running_mean = norm.running_var = norm.num_batches_tracked = None
+            norm.track_running_stats = False
+    return root

@@ -5,6 +5,7 @@ from . import optimizer as optimizer
 from . import swa_utils as swa_utils
 from ._adafactor import Adafactor
 from ._muon import Muon
+from ._swap_in import swap_in_optimizer_params_and_state
 from .adadelta import Adadelta
 from .adagrad import Adagrad
 from .adam import Adam, AdamW
@@ -39,4 +40,5 @@ __all__ = [
     "lr_scheduler",
     "optimizer",
     "swa_utils",
+    "swap_in_optimizer_params_and_state",
 ]

@@ -4,6 +4,7 @@ import warnings
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
 
@@ -50,12 +51,26 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _registered(_global_post_hooks, hook)
 
 
+def _recorded(name: str) -> AbstractContextManager[object]:
+    """A range of the profiler. Its module is imported only where one is on."""
+    from ..autograd.profiler import record_function
+
+    return record_function(name)
+
+
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A class's ``step`` that calls the hooks of all optimizers and of this one."""
+    """A class's ``step`` that calls the hooks of all optimizers and of this one, and is an event of the profiler."""
 
     @wraps(step)
     def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
+        if _core._profiler_is_on() and "_in_profile" not in own:
+            own["_in_profile"] = True
+            try:
+                with _recorded(f"Optimizer.step#{type(self).__name__}.step"):
+                    return hooked(self, *args, **kwargs)
+            finally:
+                own.pop("_in_profile", None)
         before, after = own["_optimizer_step_pre_hooks"], own["_optimizer_step_post_hooks"]
         if not (before or after or _global_pre_hooks or _global_post_hooks) or "_in_step" in own:
             return step(self, *args, **kwargs)
@@ -225,6 +240,13 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
+        if _core._profiler_is_on():
+            with _recorded(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+                self._zero_grad(set_to_none)
+        else:
+            self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for param in group["params"]:
                 grad = param.grad

@@ -1,4 +1,4 @@
-"""Checkpointing, hook handles, trees of tensors and data loading."""
+"""Checkpointing, hook handles, trees of tensors, data loading, timing, counts of operations, and TensorBoard."""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +6,19 @@ from .._lazy import lazily
 
 if TYPE_CHECKING:
     from . import _pytree as _pytree
+    from . import benchmark as benchmark
     from . import checkpoint as checkpoint
+    from . import collect_env as collect_env
     from . import data as data
+    from . import flop_counter as flop_counter
     from . import hooks as hooks
+    from . import tensorboard as tensorboard
     from ._swap import swap_tensors as swap_tensors
 
-__getattr__, __dir__ = lazily(__name__, ("_pytree", "checkpoint", "data", "hooks"), {"swap_tensors": "_swap"})
+__getattr__, __dir__ = lazily(
+    __name__,
+    ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "flop_counter", "hooks", "tensorboard"),
+    {"swap_tensors": "_swap"},
+)
 
-__all__ = ["checkpoint", "data", "hooks", "swap_tensors"]
+__all__ = ["benchmark", "checkpoint", "collect_env", "data", "flop_counter", "hooks", "swap_tensors", "tensorboard"]

@@ -13,13 +13,23 @@ from ..autograd.backward import backward
 from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
+from ._selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
+    "SAC_IGNORED_OPS",
     "CheckpointError",
     "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
     "detach_variable",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
@@ -95,6 +105,29 @@ def _random_state(state: Any) -> Generator[None]:
         _core.set_rng_state(before)
 
 
+_DEVICES = ("cpu", "wgpu")
+
+
+def _autocast_state() -> list[tuple[Any, ...]]:
+    """The settings of autocast, as arguments of ``autocast``."""
+    cache = _core.is_autocast_cache_enabled()
+    return [(d, _core.get_autocast_dtype(d), _core.is_autocast_enabled(d), cache) for d in _DEVICES]
+
+
+@contextlib.contextmanager
+def _autocast(state: list[tuple[Any, ...]]) -> Generator[None]:
+    """In this block autocast is as it was when ``state`` was taken."""
+    if state == _autocast_state():
+        yield
+        return
+    from ..amp.autocast_mode import autocast
+
+    with contextlib.ExitStack() as stack:
+        for setting in state:
+            stack.enter_context(autocast(*setting))
+        yield
+
+
 class CheckpointFunction(Function):
     """The reentrant checkpoint: forward without history, backward by a backward pass of its own."""
 
@@ -103,6 +136,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.wanted = _core._PassesWanted()
+        ctx.autocast = _autocast_state()
         ctx.random_state = _core.get_rng_state() if preserve_rng_state else None
         ctx.others = [None if isinstance(a, Tensor) else a for a in args]
         ctx.tensor_positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
@@ -122,7 +156,7 @@ class CheckpointFunction(Function):
         for i, tensor in zip(ctx.tensor_positions, ctx.saved_tensors, strict=True):
             args[i] = tensor
         detached = detach_variable(tuple(args))
-        with _random_state(ctx.random_state), enable_grad():
+        with _random_state(ctx.random_state), _autocast(ctx.autocast), enable_grad():
             outputs = ctx.run_function(*detached)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
@@ -312,12 +346,13 @@ def _without_reentrant(
         return function(*args, **kwargs)
     state = _core.get_rng_state() if preserve else None
     device = _core.get_default_device()
+    autocasting = _autocast_state()
 
     def again(*inputs: Any) -> None:
         before = _core.get_default_device()
         _core.set_default_device(device)
         try:
-            with _random_state(state), recompute_context:
+            with _random_state(state), _autocast(autocasting), recompute_context:
                 function(*inputs, **kwargs)
         finally:
             _core.set_default_device(before)

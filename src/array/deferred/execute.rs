@@ -6,10 +6,12 @@ use super::policy;
 use super::queue::{self, Interrupts};
 use super::step::{DeferredInput, DeferredKind, DeferredRequest, DeferredStep, Sibling};
 use crate::array::Array;
+use crate::array::profile::{self, EventStart, OpenEvent, ProfileKind};
 use crate::array::storage::Storage;
 use crate::backend::contract::{Memory, Operand, Program, ProgramInput, View};
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::host;
+use crate::backend::live_memory::{self, AllocatingStep};
 use crate::backend::lock_order::Table;
 use crate::backend::program::{self, Code};
 use crate::backend::requests::Reads;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 
 /// Computes `root` and every other storage of the program that has a handle outside. If it fails, nothing has changed.
 pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut DropLater, interrupts: Interrupts) -> Result<()> {
+    let _event = program_event(g);
     let mut written: Vec<bool> = g.owners.iter().map(|o| o.storage.same(root) || g.is_held(o)).collect();
     if let Some((at, request, _)) = request_of(g)
         && at > 0
@@ -35,7 +38,7 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     }
     // Memory first: if the allocation fails, nothing has changed.
     let provided = provide(g, root, &written)?;
-    let sibling = |s: &Sibling| new_memory(&s.storage);
+    let sibling = |s: &Sibling| new_memory(&s.storage, &s.step);
     let sibling_memory: SmallVec<[MemorySource; 1]> = g.siblings.iter().map(sibling).collect::<Result<_>>()?;
     // A program that overwrites its own inputs cannot be restarted, so it is not interrupted.
     let fresh = provided.iter().filter(|(_, s)| matches!(s, MemorySource::Own(_))).count();
@@ -87,6 +90,17 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     result
 }
 
+/// The profiler's event of a program: its name and its steps, each with its line.
+fn program_event(g: &StepGraph) -> Option<OpenEvent> {
+    if !profile::is_on() {
+        return None;
+    }
+    let steps: Box<[(&'static str, u32)]> = g.nodes.iter().map(|n| (n.step.name(), n.step.site)).collect();
+    let names: Vec<&str> = steps.iter().map(|s| s.0).collect();
+    let name = format!("rgrad::program({})", names.join(", "));
+    profile::open(ProfileKind::Program, name.into(), EventStart { steps: Some(steps), ..EventStart::default() })
+}
+
 /// Memory for results without memory: taken over from an input that is not needed any more, or allocated.
 fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize, MemorySource)>> {
     let mut provided: Vec<(usize, MemorySource)> = Vec::new();
@@ -112,16 +126,22 @@ fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize
             Some(k) => {
                 donated[k] = true;
                 let from = &g.externals[k].storage;
+                if let Some((key, bytes)) = from.held()
+                    && live_memory::may_be_registered(bytes)
+                {
+                    live_memory::take_over(key, g.nodes[o.node].step.site);
+                }
                 MemorySource::Taken(from.deferred().and_then(|l| l.taken()).unwrap_or(from).clone())
             }
-            None => new_memory(&o.storage)?,
+            None => new_memory(&o.storage, &g.nodes[o.node].step)?,
         };
         provided.push((i, source));
     }
     Ok(provided)
 }
 
-fn new_memory(storage: &Storage) -> Result<MemorySource> {
+fn new_memory(storage: &Storage, step: &DeferredStep) -> Result<MemorySource> {
+    let _line = AllocatingStep::new(step.site);
     Ok(match storage.device_handle() {
         Some(device_handle) => MemorySource::Device(device_handle.backend.allocate(storage.bytes())?),
         None => MemorySource::Own(Buffer::new(storage.bytes())?),

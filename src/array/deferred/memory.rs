@@ -4,6 +4,7 @@ use super::step::DeferredStep;
 use crate::array::storage::{Access, Storage};
 use crate::backend::contract::{DeviceMemory, Memory};
 use crate::backend::cpu::memory::alloc::Buffer;
+use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::{Ordered, Rank};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -168,6 +169,15 @@ impl DeferredMemory {
     #[inline]
     pub fn memory(&self) -> Option<Memory<'_>> {
         self.memory.get().and_then(MemorySource::memory)
+    }
+
+    /// What the allocator counts for it.
+    pub fn held(&self) -> Option<(BufferKey, usize)> {
+        match self.memory.get()? {
+            MemorySource::Own(b) => Some((b.key(), b.capacity())),
+            MemorySource::Device(m) => m.held(),
+            MemorySource::Taken(s) => s.held(),
+        }
     }
 
     /// The memory's address.

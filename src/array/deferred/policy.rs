@@ -172,6 +172,10 @@ struct StepPlan {
     strided: bool,
 }
 
+/// The most elements, counted once for each step, that a program on the host computes in memory which it also reads. Such a program cannot be
+/// interrupted, so it must take a fraction of a second only.
+const UNINTERRUPTED: usize = 1 << 29;
+
 impl Array {
     /// The pending result of a row over `layout` (dense, from 0 on), or None if it must be computed at once.
     pub(in crate::array) fn pending(
@@ -227,11 +231,19 @@ impl Array {
     pub(in crate::array) fn pending_into(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<bool> {
         let Some(deferred) = self.accepts_steps() else { return Ok(false) };
         queue::sweep();
+        let on_host = self.device().is_host();
+        if on_host && self.numel() > UNINTERRUPTED {
+            return Ok(false);
+        }
         let Some(kind) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
         let more = |w: ProgramWeight| ProgramWeight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
         let site = site();
-        if deferred.step().is_some_and(|s| s.keeps_other_order(self.layout()) || !fits_together(more(s.weight), self.storage().backend())) {
+        if deferred.step().is_some_and(|s| {
+            s.keeps_other_order(self.layout())
+                || !fits_together(more(s.weight), self.storage().backend())
+                || on_host && (s.weight.steps + 1).saturating_mul(self.numel()) > UNINTERRUPTED
+        }) {
             self.ready()?;
         }
         let Some(mut plan) = plan(func.reads(), self.layout(), ins, Some(self))? else { return Ok(false) };

@@ -7,7 +7,7 @@ use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::dispatch::mode::{self, Mode};
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::tensor::{Tensor, WeakTensor};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -68,6 +68,8 @@ pub(crate) struct PathEnds(SmallVec<[PathEnd; 1]>);
 const ENDS: usize = 8;
 const NODES: usize = 24;
 const LEAVES: usize = 8;
+/// So many cuts are looked behind.
+const MOST_CUTS: usize = 64;
 
 /// The origins of the path of one input.
 fn add_origins(mode: Mode, source: &Tensor, to: &mut SmallVec<[Origin; 2]>) {
@@ -96,6 +98,18 @@ impl PathEnd {
 
     fn same(&self, other: &PathEnd) -> bool {
         self.reason == other.reason && self.site == other.site && self.op == other.op
+    }
+
+    fn cut(&self) -> Cut {
+        let reason = match self.reason {
+            EndReason::Detach => "detach",
+            EndReason::Data => "data",
+            EndReason::NoGrad => "no_grad",
+            EndReason::Inference => "inference_mode",
+            EndReason::Cast => "cast",
+            EndReason::NoDerivative => "no_derivative",
+        };
+        Cut { reason, op: self.op, site: self.site, text: self.text() }
     }
 
     fn text(&self) -> String {
@@ -269,9 +283,17 @@ impl Walk {
 
     /// Follows the graph from the roots, and on from every end as far as possible.
     fn explore(roots: &[Edge]) -> Walk {
+        Self::explore_from(roots, None)
+    }
+
+    /// As `explore`, also from the ends of a root without a graph.
+    fn explore_from(roots: &[Edge], ends: Option<&PathEnds>) -> Walk {
         let mut walk = Walk::default();
         for r in roots {
             walk.follow(&r.node, None);
+        }
+        if let Some(ends) = ends {
+            walk.add_ends(ends);
         }
         let mut at = 0;
         while at < walk.ends.len() {
@@ -307,6 +329,56 @@ pub fn explain_root(t: &Tensor) -> Option<String> {
     let path_ends = t.read().path_ends().cloned()?;
     let texts: Vec<String> = path_ends.0.iter().map(PathEnd::text).collect();
     Some(format!("the path to it was cut by {}", texts.join("; ")))
+}
+
+/// An operation that ended a path, as data.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    /// "detach", "data", "no_grad", "inference_mode", "cast" or "no_derivative".
+    pub reason: &'static str,
+    pub op: &'static str,
+    pub site: Site,
+    /// The operation and its line, as errors say it.
+    pub text: String,
+}
+
+/// The cuts between two tensors.
+#[derive(Debug)]
+pub struct Cuts {
+    /// Whether one path is whole.
+    pub whole: bool,
+    /// The cut nearest to the start through which the second tensor would be reached, where no path is whole.
+    pub before: Option<Cut>,
+    /// Other cuts through which it would be reached.
+    pub others: Vec<Cut>,
+}
+
+/// What cuts the paths from a tensor to another one. If that one needs no gradient, `others` is what it was made by.
+pub fn cuts(from: &Tensor, to: &Tensor) -> Result<Cuts> {
+    let Some(input) = to.gradient_edge()? else {
+        let ends = to.read().path_ends().cloned();
+        return Ok(Cuts { whole: false, before: None, others: ends.iter().flat_map(|e| &e.0).map(PathEnd::cut).collect() });
+    };
+    let root = from.gradient_edge()?;
+    let ends = from.read().path_ends().cloned();
+    let walk = Walk::explore_from(root.as_slice(), ends.as_deref());
+    let mut found = Cuts { whole: walk.is_reached(&input.node), before: None, others: Vec::new() };
+    let target = Arc::as_ptr(&input.node);
+    for end in walk.ends.iter().take(MOST_CUTS) {
+        let mut beyond = Walk::default();
+        end.origins.iter().filter_map(Origin::node).for_each(|n| beyond.follow(&n, None));
+        let cut = end.cut();
+        if beyond.nodes.contains_key(&target) && found.before.iter().chain(&found.others).all(|c| c.text != cut.text) {
+            match &found.before {
+                None if !found.whole => found.before = Some(cut),
+                _ => found.others.push(cut),
+            }
+        }
+    }
+    if !found.whole && found.before.is_none() {
+        found.before = walk.end_before(&input.node).map(PathEnd::cut);
+    }
+    Ok(found)
 }
 
 /// Why the roots do not lead to `input`, as far as that is known.

@@ -1,6 +1,9 @@
-//! Diagnostics: anomaly mode, and why a gradient is missing.
+//! Diagnostics: anomaly mode, why a gradient is missing, and what the profiler records.
 //!
 //! Not here: call sites, which every operation records (`dispatch/call_site.rs`).
 
 pub mod anomaly;
+pub mod graph_memory;
+pub(super) mod growing_graph;
 pub mod missing_gradient;
+pub mod profiler;

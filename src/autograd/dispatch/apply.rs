@@ -2,10 +2,11 @@
 //! levels, tangents, call sites and recording are handled here and nowhere else.
 
 use crate::array::{Access, Array, Change, Device, Version, fusion};
-use crate::autograd::diagnostics::missing_gradient;
+use crate::autograd::diagnostics::{missing_gradient, profiler};
 use crate::autograd::dispatch::call_site::{self, Inherit};
 use crate::autograd::dispatch::mode::{self, Watch};
 use crate::autograd::dispatch::op::{Arrays, Devices, Op, Outputs, Saves};
+use crate::autograd::dispatch::operation_watcher::{self, CallKind};
 use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::dispatch::write_callback;
 use crate::autograd::engine::hooks::Grads;
@@ -58,7 +59,18 @@ pub(in crate::autograd) fn run_recorded(op: &dyn Op, inputs: &[&Tensor], grows: 
     run(op, inputs, grows, false)
 }
 
+#[inline]
 fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
+    let event = profiler::operation(op, inputs);
+    let made = run_unseen(op, inputs, grows, tangents);
+    if let (Some(event), Ok(outs)) = (&event, &made) {
+        profiler::made(event, outs);
+    }
+    made
+}
+
+/// `run` without an event of its own.
+fn run_unseen(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<Outputs> {
     if fusion::has_abandoned() {
         run_abandoned_programs(op, inputs);
     }
@@ -76,6 +88,9 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
                 arrays.push(a);
             }
         }
+        if !history.normal && !op.copies() {
+            history.needs.fill(false);
+        }
         let History { wrapped, dual, .. } = history;
         let outs: SmallVec<[Value; 1]> = if wrapped || dual && tangents {
             drop(arrays);
@@ -83,7 +98,7 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             // Before tangents are handled: an input of a level that has ended stands for the tensor below it, and has that tensor's tangent.
             if wrapped && let Some(now) = level::without_ended(inputs) {
                 let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
-                return run(op, &refs, grows, tangents);
+                return run_unseen(op, &refs, grows, tangents);
             }
             if dual && tangents {
                 return forward_mode::apply_with_tangents(op, inputs, grows);
@@ -92,12 +107,17 @@ fn run(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> Result<O
             history.at_level(number);
             outs
         } else {
-            let made = if op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
+            let watched = operation_watcher::sees(history.mode, false);
+            let made = if watched || op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
                 // No tensor stays locked here: another thread may hold the host's lock while it waits for one of these tensors.
                 let handles: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
                 drop(arrays);
                 drop(cores);
-                forward_unlocked(op, &handles)
+                if watched {
+                    operation_watcher::around(op, inputs, || forward_unlocked(op, &handles))
+                } else {
+                    forward_unlocked(op, &handles)
+                }
             } else {
                 within(|| op.name().into(), || op.forward(&arrays))
             };
@@ -195,7 +215,7 @@ fn inputs_to_move(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>>
 fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
     let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
     let large = fusion::large();
-    (grows || most >= large) && op.work(arrays) >= large
+    (most >= large || grows || op.grows()) && op.work(arrays) >= large
 }
 
 /// Runs an operation that is large, or that runs on a device, while none of our locks is held. A wait for a device releases the host's lock by
@@ -302,6 +322,7 @@ pub enum OldValue {
 
 /// Applies an operation whose result overwrites its first input. If it fails, nothing has changed.
 pub fn apply_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue) -> Result<()> {
+    let _event = profiler::named(label, inputs);
     write_inplace(op, label, inputs, old, true)
 }
 
@@ -359,6 +380,9 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     if wrapped && let Some(now) = level::without_ended(inputs) {
         let refs: SmallVec<[&Tensor; 3]> = now.iter().collect();
         return apply_inplace(op, label, &refs, old);
+    }
+    if !history.normal {
+        history.needs.fill(false);
     }
     history.at_level(level.as_ref().map_or(0, |l| l.number()));
     let any = history.is_recorded() && target.dtype().is_float();
@@ -453,6 +477,9 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     let site = node.as_ref().map_or_else(call_site::current, |n| n.site());
     if !counted {
         target.bump_version(Change { site: site.0, op: label });
+    }
+    if operation_watcher::sees(mode, level.is_some()) {
+        operation_watcher::tell(op.name(), op.node_name(), CallKind::Writes, inputs, target)?;
     }
     let Some(node) = node else {
         // The path of what was written ends here, unless the target has a history of its own.

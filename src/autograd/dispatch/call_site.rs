@@ -3,7 +3,10 @@
 //! The core is independent of Python: the embedding language registers a source that finds the current site and describes it.
 
 use crate::array::fusion;
+use crate::autograd::dispatch::module_site;
+use crate::backend::live_memory;
 use crate::backend::lock_order::Table;
+use crate::error::Result;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
@@ -14,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Site(pub u32);
 
 /// Set in numbers that index `DERIVED`; the others belong to the source.
-const IS_DERIVED: u32 = 1 << 31;
+pub(super) const IS_DERIVED: u32 = 1 << 31;
 
 impl Site {
     pub const UNKNOWN: Site = Site(0);
@@ -28,6 +31,24 @@ impl Site {
         SOURCE.get().and_then(|s| (s.describe)(own))
     }
 
+    /// The file, line and function.
+    pub fn place(self) -> Option<(String, u32, String)> {
+        let own = self.forward();
+        if own == Site::UNKNOWN {
+            return None;
+        }
+        SOURCE.get().and_then(|s| (s.place)(own))
+    }
+
+    /// The module whose forward made the call, if that was recorded.
+    pub fn module(self) -> Option<String> {
+        let mut at = self;
+        while let Some(d) = at.derivation() {
+            at = if d.called { d.here } else { d.parent };
+        }
+        module_site::name_of(at)
+    }
+
     /// The description, or a phrase that says that it is unknown.
     pub fn text(self) -> String {
         self.describe().unwrap_or_else(|| "an unknown line".into())
@@ -36,7 +57,7 @@ impl Site {
     /// The whole stack of calls, one entry a line, outermost first; None if only the line is known.
     pub fn stack(self) -> Option<String> {
         let here = self.derivation().map_or(self, |d| d.here);
-        SOURCE.get().and_then(|s| (s.stack)(here))
+        SOURCE.get().and_then(|s| (s.stack)(module_site::without_module(here)))
     }
 
     /// For an operation recorded in backward: the nodes whose backward recorded it, innermost first, each with its stack if that is known.
@@ -56,14 +77,15 @@ impl Site {
         while let Some(d) = at.derivation() {
             at = if d.called { d.here } else { d.parent };
         }
-        at
+        module_site::without_module(at)
     }
 
     fn derivation(self) -> Option<Derivation> {
-        if self.0 & IS_DERIVED == 0 {
+        let own = module_site::without_module(self);
+        if own.0 & IS_DERIVED == 0 {
             return None;
         }
-        DERIVED.lock().all.get((self.0 & !IS_DERIVED) as usize).cloned()
+        DERIVED.lock().all.get((own.0 & !IS_DERIVED) as usize).cloned()
     }
 }
 
@@ -108,14 +130,21 @@ pub struct CallSiteSource {
     /// The site of the innermost user line: alone, and with the whole stack.
     pub current: [fn() -> Site; 2],
     pub describe: fn(Site) -> Option<String>,
+    /// File, line and function.
+    pub place: fn(Site) -> Option<(String, u32, String)>,
     pub stack: fn(Site) -> Option<String>,
     /// Shows a warning to the user.
     pub warn: fn(&str),
+    /// Shows a warning that belongs to the line of a site. An error if the user makes warnings errors.
+    pub warn_at: fn(Site, &str) -> Result<()>,
 }
 
 static SOURCE: OnceLock<CallSiteSource> = OnceLock::new();
-/// Which of `CallSiteSource::current` is called.
+/// Which of `CallSiteSource::current` is called; with `WITH_MODULE`, whether the module is added.
 static SOURCE_INDEX: AtomicUsize = AtomicUsize::new(0);
+
+const WITH_STACK: usize = 1;
+const WITH_MODULE: usize = 2;
 
 thread_local! {
     /// While a node runs in backward, what it records inherits the node's own forward site.
@@ -131,6 +160,7 @@ static STACKS: OnceLock<fn() -> Site> = OnceLock::new();
 pub fn register(mut source: CallSiteSource) {
     let _ = STACKS.set(std::mem::replace(&mut source.current[1], with_running_node));
     let _ = SOURCE.set(source);
+    live_memory::register_sites(|| current().0);
     fusion::register(fusion::CallSites { current: || current().0, describe: |site| Site(site).text() });
 }
 
@@ -160,7 +190,20 @@ impl Drop for RunningNode {
 
 /// Whether sites remember the whole stack from now on.
 pub fn record_stacks(on: bool) {
-    SOURCE_INDEX.store(usize::from(on), Ordering::Relaxed);
+    switch(WITH_STACK, on);
+}
+
+/// Whether sites remember the module from now on.
+pub fn record_modules(on: bool) {
+    switch(WITH_MODULE, on);
+}
+
+fn switch(bit: usize, on: bool) {
+    if on {
+        SOURCE_INDEX.fetch_or(bit, Ordering::Relaxed);
+    } else {
+        SOURCE_INDEX.fetch_and(!bit, Ordering::Relaxed);
+    }
 }
 
 /// Warns through the embedding language. No lock may be held.
@@ -170,6 +213,14 @@ pub fn warn(text: &str) {
     }
 }
 
+/// As `warn`, of a line that is not the one that runs.
+///
+/// # Errors
+/// The user's filters make the warning an exception.
+pub fn warn_at(site: Site, text: &str) -> Result<()> {
+    SOURCE.get().map_or(Ok(()), |s| (s.warn_at)(site, text))
+}
+
 /// The site of the operation that is being called now.
 #[inline]
 pub fn current() -> Site {
@@ -177,7 +228,11 @@ pub fn current() -> Site {
         return s;
     }
     match SOURCE.get() {
-        Some(s) => (s.current[SOURCE_INDEX.load(Ordering::Relaxed) & 1])(),
+        Some(s) => {
+            let index = SOURCE_INDEX.load(Ordering::Relaxed);
+            let site = (s.current[index & WITH_STACK])();
+            if index & WITH_MODULE == 0 { site } else { module_site::here(site) }
+        }
         None => Site::UNKNOWN,
     }
 }
@@ -186,6 +241,11 @@ pub fn current() -> Site {
 #[inline]
 pub fn is_inherited() -> bool {
     INHERITED.with(Cell::get).is_some()
+}
+
+/// The site with its whole stack, whether anomaly mode is on or not; of what a node computes, the node's own.
+pub fn with_stack() -> Site {
+    INHERITED.with(Cell::get).or_else(|| STACKS.get().map(|f| f())).unwrap_or(Site::UNKNOWN)
 }
 
 /// Makes `site` the current one until dropped.

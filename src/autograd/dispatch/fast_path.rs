@@ -1,8 +1,9 @@
 //! A fast path for pointwise rows on a few floats of one layout. The forward functions do what `apply::apply` and `apply::apply_inplace` do for
 //! them, `vjp_direct` what `Vjp::vjp` does, and each locks every tensor once. All other cases, and all errors, are left to dispatch.
 
+use crate::array::profile::Moment;
 use crate::array::{Array, Change, Numbers, Version, fusion};
-use crate::autograd::diagnostics::missing_gradient;
+use crate::autograd::diagnostics::{missing_gradient, profiler};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::op::{Op, Saves};
@@ -49,8 +50,12 @@ fn direct<const N: usize>(
     params: &[Scalar],
 ) -> Result<Option<Tensor>> {
     let mode = mode::current();
+    let mut from = None;
     if !mode.allows_fast_path() {
-        return Ok(None);
+        from = seen_from(mode.allows_seen_path());
+        if from.is_none() {
+            return Ok(None);
+        }
     }
     let cores = inputs.map(Tensor::read);
     let Some(first) = cores[0].plain_or_ended() else { return Ok(None) };
@@ -86,6 +91,10 @@ fn direct<const N: usize>(
         }
     }
     let any = needs.contains(&true);
+    if any && cores.iter().zip(&needs).any(|(c, needs)| *needs && c.inference) {
+        // Whether that is recorded depends on the other inputs: dispatch decides.
+        return Ok(None);
+    }
     let records = any && record::records(mode);
     if records && (ended || !op.differentiable(0)) {
         // Dispatch records on the node which paths have ended, or on the result why it has no history.
@@ -99,6 +108,9 @@ fn direct<const N: usize>(
         if any || ended {
             let reason = missing_gradient::end_reason(mode, false);
             missing_gradient::mark_results(row.info().name, reason, &inputs, std::slice::from_ref(&out));
+        }
+        if let Some(from) = from {
+            profiler::ran(row.info().name, &inputs, numbers, from, Some(&out));
         }
         return Ok(Some(out));
     }
@@ -133,7 +145,18 @@ fn direct<const N: usize>(
     let mut outs: SmallVec<[OutMeta; 1]> = SmallVec::new();
     outs.push(OutMeta::of(&out));
     let node = record::node(NodeOp::Pointwise(op), edges, outs, saves, saved, call_site::current());
-    Ok(Some(Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }))))
+    let out = Tensor::with_history(Value::Array(out), Version::Shared, Some(Edge { node, nr: 0 }));
+    if let Some(from) = from {
+        profiler::ran(row.info().name, &inputs, numbers, from, Some(&out));
+    }
+    Ok(Some(out))
+}
+
+/// When an operation began that a profiler, and no other watcher, sees; None if there is another one.
+#[cold]
+#[inline(never)]
+fn seen_from(allowed: bool) -> Option<Moment> {
+    if allowed { profiler::moment() } else { None }
 }
 
 /// As `apply_direct`, but writes over the first input, which is a tensor. Also returns false where history is recorded or the path of an operand
@@ -141,8 +164,12 @@ fn direct<const N: usize>(
 #[inline]
 pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&Tensor; N], numbers: &Numbers, params: &[Scalar]) -> bool {
     let mode = mode::current();
+    let mut from = None;
     if !mode.allows_fast_writes() {
-        return false;
+        from = seen_from(mode.allows_seen_writes());
+        if from.is_none() {
+            return false;
+        }
     }
     let cores = inputs.map(Tensor::read);
     let Some(target) = cores[0].plain() else { return false };
@@ -169,6 +196,9 @@ pub fn write_direct<const N: usize>(row: RowId, label: &'static str, inputs: [&T
     // The rest may run foreign code (the call site), so no tensor is locked.
     drop(cores);
     inputs[0].bump_version(Change { site: call_site::current().0, op: label });
+    if let Some(from) = from {
+        profiler::ran(label, &inputs, numbers, from, None);
+    }
     true
 }
 

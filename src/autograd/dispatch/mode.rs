@@ -10,14 +10,14 @@ pub struct Mode {
     /// New tensors have neither history nor version counter.
     pub inference: bool,
     /// Which watchers are on (bits of `Watch`). 0 in the common case, where small operations take the fast path.
-    pub watch: u8,
+    pub watch: u16,
     /// Grad mode is off because a node's forward or backward runs: what is read then is kept alive by a graph that outlives it.
     pub inside_node: bool,
 }
 
 /// What can make dispatch see every operation that this thread calls; each has a bit of `Mode::watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub enum Watch {
     /// Hooks around saved tensors.
     Saving = 1,
@@ -31,6 +31,12 @@ pub enum Watch {
     QuietBelow = 16,
     /// Autocast is on: listed functions convert their inputs.
     Autocast = 32,
+    /// A profiler records: every operation is an event.
+    Profile = 64,
+    /// Watchers see every operation, and may answer in its place.
+    Operations = 128,
+    /// Anomaly mode looks at the outputs of every operation.
+    Anomaly = 256,
 }
 
 impl Mode {
@@ -38,25 +44,37 @@ impl Mode {
     /// `Watch::Autocast` functions that do not take it, so they do not prevent it.
     #[inline]
     pub fn allows_fast_path(self) -> bool {
-        self.watch & !(Watch::Captured as u8 | Watch::Autocast as u8) == 0
+        self.watch & !(Watch::Captured as u16 | Watch::Autocast as u16) == 0
+    }
+
+    /// As `allows_fast_path`, where a profiler sees what runs.
+    #[inline]
+    pub fn allows_seen_path(self) -> bool {
+        self.watch & !(Watch::Captured as u16 | Watch::Autocast as u16 | Watch::Profile as u16) == 0
+    }
+
+    /// As `allows_fast_writes`, where a profiler sees what runs.
+    #[inline]
+    pub fn allows_seen_writes(self) -> bool {
+        self.watch & !(Watch::Autocast as u16 | Watch::Profile as u16) == 0
     }
 
     /// As `allows_fast_path`, for in-place writes.
     #[inline]
     pub fn allows_fast_writes(self) -> bool {
-        self.watch & !(Watch::Autocast as u8) == 0
+        self.watch & !(Watch::Autocast as u16) == 0
     }
 
     #[inline]
     pub fn watches(self, watch: Watch) -> bool {
-        self.watch & watch as u8 != 0
+        self.watch & watch as u16 != 0
     }
 }
 
 /// Switches a watcher's bit on or off.
 pub fn set_watch(watch: Watch, on: bool) {
     let mode = current();
-    let bit = watch as u8;
+    let bit = watch as u16;
     set(Mode { watch: if on { mode.watch | bit } else { mode.watch & !bit }, ..mode });
 }
 

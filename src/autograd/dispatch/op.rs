@@ -109,6 +109,16 @@ pub trait Op: Vjp + OpForm {
         inputs.iter().map(|a| a.numel()).sum()
     }
 
+    /// Whether results may have more elements than the product of the inputs' sizes. `work` counts them then.
+    fn grows(&self) -> bool {
+        false
+    }
+
+    /// The floating point operations of the forward, where the shapes of inputs and outputs do not tell them; else 0. For the profiler.
+    fn flops(&self) -> u64 {
+        0
+    }
+
     /// What the vjp reads, if these inputs need a gradient.
     fn saves(&self, _needs: &[bool]) -> Saves {
         Saves::NOTHING
@@ -122,6 +132,11 @@ pub trait Op: Vjp + OpForm {
     /// Whether it converts to another dtype. A cast to a dtype without gradients ends the path of the gradient.
     fn is_cast(&self) -> bool {
         false
+    }
+
+    /// Whether it is recorded even if all inputs are inference tensors: its result is a copy, which is a normal tensor.
+    fn copies(&self) -> bool {
+        self.is_cast()
     }
 
     /// The view operation that this is, with its node's name. None: the result has memory of its own.

@@ -13,12 +13,13 @@
 //! - *Subclasses*: `__torch_function__` runs before dispatch (`python/overrides/`). Outputs are new tensors without an object of the embedding
 //!   language, so they are of the plain class.
 //! - *Autocast*: `autocast.rs` converts the inputs of listed functions, before they check dtypes and come to dispatch.
-//! - *Profiler*: not built. It opens a range where `History` is made and closes it at the end of `finish`.
+//! - *Profiler*: dispatch, views and the engine open an event (`diagnostics/profiler.rs`); `begin` gives it the node's number.
+//! - *Watchers of operations*: `operation_watcher.rs` stands around the computation, below what is recorded.
 //!
 //! A watcher that has to see every operation sets a bit of `Mode::watch`. Then `Mode::allows_fast_path` is false, and every operation goes
 //! through dispatch.
 
-use crate::autograd::diagnostics::missing_gradient;
+use crate::autograd::diagnostics::{anomaly, missing_gradient, profiler};
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::dispatch::mode::{Mode, Watch};
 use crate::autograd::dispatch::op::Saves;
@@ -43,6 +44,8 @@ pub struct History {
     pub wrapped: bool,
     /// Whether an input has a tangent.
     pub dual: bool,
+    /// Whether an input is no inference tensor. An operation on inference tensors alone is not recorded, even if some require grad.
+    pub normal: bool,
 }
 
 /// Whether an input that needs a gradient gets an edge under this mode.
@@ -54,7 +57,7 @@ pub(crate) fn records(mode: Mode) -> bool {
 impl History {
     #[inline]
     pub(crate) fn new(mode: Mode) -> History {
-        History { mode, needs: SmallVec::new(), ends: false, wrapped: false, dual: false }
+        History { mode, needs: SmallVec::new(), ends: false, wrapped: false, dual: false, normal: false }
     }
 
     /// Reads the inputs one by one.
@@ -80,6 +83,7 @@ impl History {
         self.needs.push(needs && records(self.mode));
         self.wrapped |= core.value.level() > 0;
         self.dual |= core.has_tangent();
+        self.normal |= !core.inference;
         needs
     }
 
@@ -133,7 +137,9 @@ impl NodeRecord {
 #[inline]
 pub fn begin(entry: NodeRecord, site: Site) -> Arc<Node> {
     let NodeRecord { op, edges, outs, saves, saved } = entry;
-    node(op, edges, outs, saves, saved, site)
+    let made = node(op, edges, outs, saves, saved, site);
+    profiler::recorded(&made);
+    made
 }
 
 /// `begin` without the struct, inlined: where making the node is half of an operation's cost, nothing is moved twice.
@@ -155,6 +161,7 @@ pub(crate) fn finish(node: &Arc<Node>, ended: Option<&[&Tensor]>, outs: &[Tensor
     if let Some(inputs) = ended {
         missing_gradient::mark_node(node, inputs);
     }
+    anomaly::look_at(node, outs)?;
     match saved_hooks::current() {
         Some(hooks) => saved_hooks::pack_node(node, &*hooks, outs),
         None => Ok(()),

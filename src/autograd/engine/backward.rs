@@ -2,7 +2,9 @@
 
 use crate::array::fusion;
 use crate::autograd::diagnostics::anomaly;
+use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::diagnostics::missing_gradient;
+use crate::autograd::diagnostics::profiler::{self, HandedProfile};
 use crate::autograd::dispatch::apply::run_vjp;
 use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
@@ -93,6 +95,7 @@ thread_local! {
 /// Runs backward from `roots` with these gradients. Returns the gradients at `options.inputs`.
 pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
     let Some(guard) = TaskGuard::enter() else { return on_fresh_thread(roots, options) };
+    growing_graph::report()?;
     let _running = RunningPass::begin();
     let found = run_here(roots, options)?;
     if graph_task::has_callbacks() {
@@ -115,12 +118,14 @@ fn on_fresh_thread(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<
     let mode: Mode = mode::current();
     let hooks = saved_hooks::stack();
     let levels = level::current_stack();
+    let profile = HandedProfile::of_this_thread();
     let _waiting = WaitingPass::begin();
     std::thread::scope(|s| {
         let thread = std::thread::Builder::new().stack_size(FRESH_STACK).spawn_scoped(s, || {
             mode::set(mode);
             saved_hooks::install(hooks);
             level::install(levels);
+            profile.install();
             // A panic is reported to the waiting thread as an error.
             caught(|| run(roots, options))
         });
@@ -144,6 +149,8 @@ struct GraphTask<'a> {
     accumulates: bool,
     /// Whether nodes may take the fast path.
     direct: bool,
+    /// Whether a profiler recorded when the pass began: then each node is an event.
+    profiled: bool,
     /// The thread's state as each node finds it.
     state: ThreadState,
     /// In anomaly mode, whether to look for nan.
@@ -156,6 +163,9 @@ struct GraphTask<'a> {
 fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<Tensor>>> {
     let (edges, grads): (Vec<Edge>, Vec<Tensor>) = roots.into_iter().unzip();
     let anomaly = anomaly::mode();
+    if !options.retain_graph {
+        growing_graph::pass_begins(&edges);
+    }
     if options.strict
         && let Some(e) = missing_gradient::unreached(&edges, &options.inputs, &options.names)
     {
@@ -169,7 +179,8 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         ready_queue: BinaryHeap::new(),
         retain_graph: options.retain_graph,
         accumulates: options.inputs.is_empty() || options.accumulate,
-        direct: !options.create_graph && anomaly.is_none() && mode::current().allows_fast_path(),
+        direct: !options.create_graph && anomaly.is_none() && mode::current().allows_seen_path(),
+        profiled: profiler::is_on(),
         state: ThreadState::now(),
         anomaly,
         returned_none: Vec::new(),
@@ -340,6 +351,7 @@ impl<'a> GraphTask<'a> {
 
     fn run_node(&mut self, i: usize) -> Result<()> {
         let TaskNode { node, needed, captured, .. } = self.nodes[i];
+        let _event = if self.profiled { profiler::evaluation(node) } else { None };
         if self.direct && needed && !captured && within(|| node.name(), || self.run_direct(i, node))? {
             return Ok(());
         }
@@ -403,7 +415,9 @@ impl<'a> GraphTask<'a> {
         if grads[0].is_none() && self.options.strict {
             self.leaves_without_gradient.push(i);
         }
+        let event = profiler::backward(self.nodes[i].node);
         accumulate::into_leaf(leaf, grads[0].take(), self.options.create_graph)?;
+        drop(event);
         match given {
             Some(given) => node_hooks::post_hooks(hooks, &mut Grads::new(), &given),
             None => Ok(()),
@@ -440,10 +454,15 @@ impl<'a> GraphTask<'a> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
         let needs = self.needs(i);
         let place = self.nodes[i].grads[0];
+        let from = if self.profiled { profiler::moment() } else { None };
         let Some(made) = self.buffers.get(place).and_then(|g| g.with_array(|g| vjp_direct(node, op, &needs, g, self.retain_graph))) else {
             return Ok(false);
         };
+        profiler::ran_backward(node, from);
         self.buffers.take(place);
+        if !self.retain_graph {
+            growing_graph::freed(node);
+        }
         for (k, (made, e)) in made.into_iter().zip(node.edges()).enumerate() {
             let Some(e) = e else { continue };
             let target = self.nodes[i].targets[k] as usize;
@@ -493,7 +512,9 @@ impl<'a> GraphTask<'a> {
             _ => node.site(),
         };
         let _site = Inherit::new(site);
+        let event = profiler::backward(node);
         let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| with_forward_line(e, node))?;
+        drop(event);
         drop(grads);
         if let Some(given) = &given {
             self.check_count(node, &outs)?;
@@ -508,12 +529,17 @@ impl<'a> GraphTask<'a> {
         }
         if !self.retain_graph {
             node.release();
+            growing_graph::freed(node);
         }
         if self.anomaly == Some(true)
             && let Some(k) = anomaly::first_nan(&outs)?
         {
             let e = Error::runtime(format!("Function '{}' returned nan values in its {k}th output.", node.name()));
-            return Err(with_forward_line(e, node));
+            let e = with_forward_line(e, node);
+            return Err(match anomaly::first_forward(self.nodes.iter().map(|v| &**v.node)) {
+                Some(note) => e.note(note),
+                None => e,
+            });
         }
         self.deliver(i, node, outs, &needs)
     }
@@ -527,6 +553,7 @@ impl<'a> GraphTask<'a> {
         }
         if !self.retain_graph {
             node.release();
+            growing_graph::freed(node);
         }
         self.skip_node(i);
         Ok(())

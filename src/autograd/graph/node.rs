@@ -1,6 +1,7 @@
 //! Node and Edge: the graph that backward walks.
 
 use crate::array::{Array, Device};
+use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::dispatch::op::Saves;
@@ -200,6 +201,8 @@ pub struct Node {
 pub(in crate::autograd) struct Mark {
     pub pass: AtomicU64,
     pub at: AtomicU32,
+    /// What diagnostics know of the node (see `diagnostics::growing_graph`).
+    pub state: AtomicU32,
 }
 
 #[derive(Default)]
@@ -244,7 +247,11 @@ impl Node {
                 slot: ObjectSlot::default(),
                 mark: Mark::default(),
             });
-            Arc::from_raw(memory.cast::<Node>())
+            let node = Arc::from_raw(memory.cast::<Node>());
+            if growing_graph::is_looking() {
+                growing_graph::look_at(&node);
+            }
+            node
         }
     }
 
@@ -374,6 +381,11 @@ impl Node {
 
     pub fn is_freed(&self) -> bool {
         self.state.lock().freed
+    }
+
+    /// Whether a backward pass has run the node and freed its graph; unlike `is_freed` also where nothing was saved.
+    pub fn was_run(&self) -> bool {
+        growing_graph::is_freed(self)
     }
 
     /// A copy of all saved values.

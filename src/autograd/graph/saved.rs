@@ -55,6 +55,10 @@ impl SavedOutput {
         &mut self.tangent
     }
 
+    pub(in crate::autograd) fn value(&self) -> &Value {
+        &self.value
+    }
+
     /// The array, if it still has the version it was saved with, is of level 0, and has no tangent.
     #[inline]
     pub(in crate::autograd) fn unchanged(&self) -> Option<&Array> {

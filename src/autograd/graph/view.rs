@@ -2,10 +2,12 @@
 
 use crate::array::Array;
 use crate::autograd::diagnostics::missing_gradient::{self, EndReason};
+use crate::autograd::diagnostics::profiler;
 use crate::autograd::dispatch::apply::{out_meta, run_vjp};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
 use crate::autograd::dispatch::op::{Arrays, Op, Outputs};
+use crate::autograd::dispatch::operation_watcher::{self, CallKind};
 use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
@@ -20,6 +22,7 @@ use crate::backend::host;
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Strides};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -144,12 +147,24 @@ pub fn view(t: &Tensor, op: ViewOp) -> Result<Tensor> {
 }
 
 /// Applies a view operation under another node name, or as one of several results.
+#[inline]
 pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creation) -> Result<Tensor> {
+    if profiler::is_on() { view_seen(t, op, name, creation) } else { view_unseen(t, op, name, creation) }
+}
+
+/// `view_as` as an event of the profiler.
+#[cold]
+fn view_seen(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creation) -> Result<Tensor> {
+    let _event = profiler::named(name.map_or(op.node_names()[0], |n| n.node), &[t]);
+    view_unseen(t, op, name, creation)
+}
+
+fn view_unseen(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creation) -> Result<Tensor> {
     let mode = mode::current();
     if t.level() > 0
         && let Some(now) = t.unwrap_ended()
     {
-        return view_as(&now, op, name, creation);
+        return view_unseen(&now, op, name, creation);
     }
     // Before the tensor is locked, because a level's rule calls dispatch again.
     let of_level = t.wrapped().map(|l| lower_view(t, &l, &op, name)).transpose()?;
@@ -197,6 +212,8 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
     };
     let tangent = tangent.map(|x| forward_mode::tangent_of_view(t, &x, &op)).transpose()?;
     let meta = out_meta(&value);
+    // The node's name, if watchers are to be told of the view.
+    let told = operation_watcher::sees(mode, history.wrapped).then(|| Name::from(name.map_or(op.node_names()[0], |n| n.node)));
     let grad_fn = if history.is_recorded() && meta.dtype.is_float() {
         let call = t.with_array(|a| ViewCall {
             in_geometry: matches!(op, ViewOp::AsStrided { .. }).then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
@@ -223,6 +240,9 @@ pub fn view_as(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
     } else if inherited.is_some() && !needs {
         out.write().set_path_ends(inherited);
     }
+    if let Some(node_name) = told {
+        operation_watcher::tell("view", node_name, CallKind::Views, &[t], &out)?;
+    }
     Ok(out)
 }
 
@@ -239,17 +259,24 @@ fn lower_view(t: &Tensor, l: &WrappedTensor, op: &ViewOp, name: Option<ViewName>
 const MANY: u32 = 1 << 15;
 
 /// Several views of one tensor as the outputs of one node, whose vjp joins their gradients.
-pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
-    let made = Cell::new(0u32);
+pub fn views(t: &Tensor, ops: &[ViewOp], node: impl Fn() -> NodeOp) -> Result<SmallVec<[Tensor; 4]>> {
+    let (made, name) = (Cell::new(0u32), Cell::new(None));
     let one = |op: &ViewOp| {
         made.set(made.get().wrapping_add(1));
         if made.get().is_multiple_of(MANY) {
             host::interrupted()?;
         }
-        view_as(t, op.clone(), None, Creation::Several)
+        view_as(t, op.clone(), name.get(), Creation::Several)
     };
     let mut history = History::of(mode::current(), [t]);
     history.at_level(t.level());
+    if history.wrapped
+        && let NodeOp::Other(several) = node()
+        && let Cow::Borrowed(node) = several.node_name()
+    {
+        // At a level each view has a node of its own, which errors call by the operation's name.
+        name.set(Some(ViewName { node, attributes: ShownAttributes::All }));
+    }
     if ops.is_empty() || !history.is_recorded() || history.wrapped || !t.dtype().is_float() {
         return ops.iter().map(one).collect();
     }
@@ -272,6 +299,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl FnOnce() -> NodeOp) -> Resul
 
 /// Changes a tensor's own layout through a view operation (`transpose_` and similar).
 pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into<ViewName>) -> Result<()> {
+    let _event = profiler::named(label, &[t]);
     let mut history = History::of(mode::current(), [t]);
     history.at_level(t.level());
     let records = history.is_recorded() && t.dtype().is_float();

@@ -1,6 +1,7 @@
 //! The contract of backends: how a backend holds memory, how requests are run, and what it reports about its support.
 
 use super::cpu::memory::raw_slice::RawSlice;
+use super::live_memory::BufferKey;
 use super::program::Code;
 use super::requests::{Pool, PoolPass, Request};
 use crate::error::{Error, Result};
@@ -14,6 +15,11 @@ use std::sync::atomic::AtomicBool;
 /// Memory that the host cannot address. Dropping it returns it to the device, on any thread and in the order of the device's queue.
 pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     fn bytes(&self) -> usize;
+
+    /// The key under which the device's allocator has registered it (`live_memory`), and the bytes that it counts. None if it counts nothing.
+    fn held(&self) -> Option<(BufferKey, usize)> {
+        None
+    }
 
     fn as_any(&self) -> &dyn Any;
 }

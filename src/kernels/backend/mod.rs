@@ -5,6 +5,7 @@ pub mod contract;
 pub mod cpu;
 pub mod host;
 pub mod interrupt;
+pub mod live_memory;
 pub mod lock_order;
 pub mod meta;
 pub mod program;

@@ -4,6 +4,7 @@ use super::shape::{Sizes, WindowArgs, adaptive_axes, check_rank_1d, one_size, wi
 use super::{Windows, check_size, no_kernel};
 use crate::array::Array;
 use crate::array::requests::{PoolDivisor, PoolPass};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
 use crate::error::{Error, Result};
@@ -102,6 +103,8 @@ pub fn avg_pool(n: usize, x: &Tensor, sizes: [&[i64]; 3], ceil: bool, include_pa
     if divisor == Some(0) {
         return Err(Error::runtime("divisor must be not zero"));
     }
+    let cast = (n == 3).then(|| autocast::widen([x])).transpose()?;
+    let x = cast.as_ref().map_or(x, |cast| cast.of([x])[0]);
     let axes = window_axes(name, &x.shape(), &args)?;
     if !x.dtype().is_float() && x.dtype() != DType::I64 {
         return Err(no_kernel(if n == 3 { "avg_pool3d_out_frame" } else { name }, x.dtype()));
@@ -124,6 +127,8 @@ pub(super) fn avg_pool1d(x: &Tensor, [kernel, stride, padding]: [&[i64]; 3], cei
 /// The means of windows that divide the last `n` dimensions.
 pub fn adaptive_avg_pool(n: usize, x: &Tensor, output: &[i64]) -> Result<Tensor> {
     let name = if n == 3 { "adaptive_avg_pool3d" } else { "adaptive_avg_pool2d" };
+    let cast = (n == 3).then(|| autocast::widen([x])).transpose()?;
+    let x = cast.as_ref().map_or(x, |cast| cast.of([x])[0]);
     let output: Sizes = if output.len() == 1 { Sizes::from_elem(output[0], n) } else { Sizes::from_slice(output) };
     if output.len() == n && output.iter().all(|o| *o == 1) && matches!(x.rank().wrapping_sub(n), 1 | 2) {
         // As in PyTorch, the mean of everything is that operation.

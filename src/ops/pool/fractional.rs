@@ -4,6 +4,7 @@ use super::max::{MaxKind, MaxPool, run};
 use super::shape::Sizes;
 use super::{Windows, both, no_kernel};
 use crate::array::requests::WindowAxis;
+use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape};
@@ -46,6 +47,8 @@ fn sizes(name: &str, argument: &str, n: usize, given: &[i64]) -> Result<Sizes> {
 
 /// The largest elements of windows over the last `n` dimensions, and their positions. `samples` has a number for each plane and axis.
 pub fn fractional_max_pool(n: usize, x: &Tensor, kernel: &[i64], output: &[i64], samples: &Tensor) -> Result<(Tensor, Tensor)> {
+    let cast = autocast::widen([x, samples])?;
+    let [x, samples] = cast.of([x, samples]);
     let name = if n == 3 { "fractional_max_pool3d" } else { "fractional_max_pool2d" };
     let (kernel, output) = (sizes(name, "kernel_size", n, kernel)?, sizes(name, "output_size", n, output)?);
     let shape = x.shape();

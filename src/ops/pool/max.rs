@@ -4,6 +4,7 @@ use super::shape::{WindowArgs, adaptive_axes, check_rank_1d, one_size, window_ax
 use super::{Windows, check_size, is_host, no_kernel};
 use crate::array::requests::PoolPass;
 use crate::array::{Array, Write};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_growing, apply1_growing, mode, primitives,
@@ -214,6 +215,9 @@ pub fn max_pool(
 ) -> Result<(Tensor, Option<Tensor>)> {
     let name = if n == 3 { "max_pool3d" } else { "max_pool2d" };
     let args = WindowArgs::new(name, n, [kernel, stride, padding], Some(dilation), ceil)?;
+    // As in PyTorch, the function that gives positions is not listed.
+    let cast = (n == 3 && !indices).then(|| autocast::widen([x])).transpose()?;
+    let x = cast.as_ref().map_or(x, |cast| cast.of([x])[0]);
     let axes = window_axes(name, &x.shape(), &args)?;
     if x.dtype() == DType::Bool {
         return Err(no_kernel(name, x.dtype()));
@@ -289,6 +293,8 @@ fn check_1d(x: &Tensor, [kernel, stride, padding, dilation]: [&[i64]; 4], ceil: 
 /// The largest elements of windows that divide the last `n` dimensions, and their positions.
 pub fn adaptive_max_pool(n: usize, x: &Tensor, output: &[i64]) -> Result<(Tensor, Tensor)> {
     let name = if n == 3 { "adaptive_max_pool3d" } else { "adaptive_max_pool2d" };
+    let cast = (n == 3).then(|| autocast::widen([x])).transpose()?;
+    let x = cast.as_ref().map_or(x, |cast| cast.of([x])[0]);
     let same: super::shape::Sizes;
     let output = if output.len() == 1 {
         same = super::shape::Sizes::from_elem(output[0], n);

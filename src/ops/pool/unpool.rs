@@ -3,6 +3,7 @@
 use super::max::chosen;
 use super::{is_host, no_kernel};
 use crate::array::{Array, Write};
+use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
 use crate::error::{Error, Result};
@@ -69,6 +70,8 @@ impl Op for MaxUnpool {
 /// Zeros of size `output` over the last `n` dimensions, with the elements of `x` at their positions. PyTorch takes (and only checks) stride
 /// and padding of volumes.
 pub fn max_unpool(n: usize, x: &Tensor, indices: &Tensor, output: &[i64], volume: Option<[&[i64]; 2]>) -> Result<Tensor> {
+    let cast = autocast::widen([x])?;
+    let [x] = cast.of([x]);
     let words = if n == 3 { ("three", "depth, height, width") } else { ("two", "height, width") };
     if output.len() != n {
         return Err(Error::runtime(format!(

@@ -6,9 +6,12 @@
 mod autocast;
 mod backward;
 mod context_owner;
+mod graph_reports;
 pub(crate) mod function;
 pub(crate) mod hooks;
 pub(crate) mod node;
+mod profiler;
+mod operation_watcher;
 pub(crate) mod saved;
 mod transforms;
 
@@ -94,6 +97,17 @@ impl PyTensor {
             )
         };
         Ok(Self::of(slf).set_grad(grad)?)
+    }
+
+    /// `grad` without the warning for tensors that are no leaves.
+    #[getter(_grad)]
+    fn get_own_grad(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        Self::of(slf).grad().map_or_else(|| Ok(slf.py().None()), |g| wrap(slf.py(), g))
+    }
+
+    #[setter(_grad)]
+    fn set_own_grad(slf: &Bound<'_, Self>, grad: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::set_grad(slf, grad)
     }
 
     #[deleter]
@@ -343,7 +357,10 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_submodule(&part)?;
     autocast::register(m)?;
     node::register(m)?;
+    graph_reports::register(m)?;
     hooks::register(m)?;
+    profiler::register(m)?;
+    operation_watcher::register(m)?;
     backward::register(m)?;
     function::args::register(m)?;
     transforms::register(m)

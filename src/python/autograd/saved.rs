@@ -65,6 +65,16 @@ impl PackedTensor for PyPacked {
     }
 }
 
+/// What hooks have made of the values that a node has saved.
+pub(crate) fn packed_values(py: Python<'_>, node: &Arc<Node>) -> Vec<Py<PyAny>> {
+    let all: Vec<Saved> = (0..node.saved_len()).filter_map(|k| node.saved_at(k).ok()).collect();
+    let value = |s: &Saved| match s {
+        Saved::Packed(p) => p.packed().as_any().downcast_ref::<PyPacked>().map(|p| p.value.clone_ref(py)),
+        _ => None,
+    };
+    all.iter().filter_map(value).collect()
+}
+
 /// Shows what hooks made of a saved tensor to the garbage collector.
 pub(crate) fn traverse(packed: &dyn Any, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
     match packed.downcast_ref::<PyPacked>() {

@@ -258,6 +258,11 @@ impl PyTensor {
         slf.py().import("rgrad._tensor_str")?.getattr("to_string")?.call1((slf,))
     }
 
+    /// What a notebook shows: shape, dtype, device, a small picture of the values, and the text of `repr`.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("rgrad._tensor_html")?.getattr("to_html")?.call1((slf,))
+    }
+
     /// A copy of a leaf with memory of its own, including a copy of `.grad`.
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &PyObj<'py>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))

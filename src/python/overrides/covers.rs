@@ -5,7 +5,9 @@
 //! loads the number of its `Place` and jumps to the code that all places of a kind share. Operators are wrapped in `operators`.
 
 use super::{Asked, Call, is_plain, keywords, modes_apply};
+use crate::autograd::{Tensor, profiler};
 use crate::error::Error;
+use crate::python::args::as_tensor;
 use crate::python::errors;
 use crate::python::macros::numbered;
 use crate::python::signatures;
@@ -159,6 +161,18 @@ unsafe fn names_in(kwnames: RawObj) -> usize {
     unsafe { if kwnames.is_null() { 0 } else { ffi::PyTuple_GET_SIZE(kwnames) as usize } }
 }
 
+/// Calls the original function of a place with these arguments, as an event of the profiler. While one is on, no object counts as plain.
+fn seen(at: usize, given: &[Bound<'_, PyAny>], f: impl FnOnce() -> RawObj) -> RawObj {
+    let name = ALL[at].name();
+    let _event = if profiler::is_on() && !name.starts_with('_') {
+        let tensors: SmallVec<[Option<&Tensor>; 6]> = given.iter().map(as_tensor).collect();
+        profiler::function(name, &tensors)
+    } else {
+        None
+    };
+    f()
+}
+
 /// A call by the fast protocol with an argument that is not plain.
 #[cold]
 #[inline(never)]
@@ -166,7 +180,6 @@ unsafe fn ask_fast(at: usize, module_or_self: RawObj, is_method: bool, args: *co
     // SAFETY: called with the arguments from Python.
     unsafe {
         let py = Python::assume_attached();
-        let itself = || run(at, module_or_self, args, nargs, kwnames);
         guarded(py, || {
             let named = names_in(kwnames);
             let mut all: SmallVec<[Bound<'_, PyAny>; 6]> = SmallVec::new();
@@ -178,7 +191,7 @@ unsafe fn ask_fast(at: usize, module_or_self: RawObj, is_method: bool, args: *co
             }
             let asked = asked_about(at, &all);
             if asked.0.is_empty() && !modes_apply() {
-                return Ok(itself());
+                return Ok(seen(at, &all, || run(at, module_or_self, args, nargs, kwnames)));
             }
             let values = all.split_off_names(named);
             let kwargs = if named == 0 {
@@ -266,7 +279,7 @@ unsafe fn ask_alone(slf: RawObj, nothing: RawObj, at: usize) -> RawObj {
             let me = Bound::from_borrowed_ptr(py, slf);
             let asked = Asked::of([me.clone()]);
             if asked.0.is_empty() && !modes_apply() {
-                return Ok(original::<Alone>(at)(slf, nothing));
+                return Ok(seen(at, &[me], || original::<Alone>(at)(slf, nothing)));
             }
             ask(py, at, PyTuple::new(py, [me])?, None, &asked)
         })
@@ -308,7 +321,7 @@ unsafe fn ask_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> Ra
             all.extend(named.iter().flat_map(|d| d.values()));
             let asked = asked_about(at, &all);
             if asked.0.is_empty() && !modes_apply() {
-                return Ok(original::<Spread>(at)(slf, args.as_ptr(), kwargs));
+                return Ok(seen(at, &all, || original::<Spread>(at)(slf, args.as_ptr(), kwargs)));
             }
             ask(py, at, positional, named.filter(|d| !d.is_empty()), &asked)
         })

@@ -5,6 +5,7 @@
 
 use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
 use crate::backend::lock_order::Table as Lock;
+use crate::python::errors::foreign;
 use crate::python::host::attach;
 use crate::python::runtime::frames::{self, Place};
 use pyo3::exceptions::PyUserWarning;
@@ -223,14 +224,34 @@ fn current_with_stack() -> Site {
 /// # Safety
 /// `code` is a live code object, under the GIL.
 unsafe fn filename(code: *mut ffi::PyCodeObject) -> Option<String> {
-    attach(|py| {
-        // SAFETY: by the caller's promise.
-        let code = unsafe { Bound::from_borrowed_ptr(py, code.cast()) };
-        code.getattr("co_filename").ok()?.extract().ok()
-    })
+    // Without `attach`: the allocator asks for sites under guards. A field of a code object is read by C code alone, which neither releases the
+    // GIL nor runs Python.
+    // SAFETY: by the caller's promise. The new reference is released, and the text copied before.
+    unsafe {
+        let name = ffi::PyObject_GetAttrString(code.cast(), c"co_filename".as_ptr());
+        if name.is_null() {
+            ffi::PyErr_Clear();
+            return None;
+        }
+        let mut length = 0;
+        let text = ffi::PyUnicode_AsUTF8AndSize(name, &raw mut length);
+        let made = if text.is_null() {
+            ffi::PyErr_Clear();
+            None
+        } else {
+            Some(String::from_utf8_lossy(std::slice::from_raw_parts(text.cast::<u8>(), length as usize)).into_owned())
+        };
+        ffi::Py_DECREF(name);
+        made
+    }
 }
 
 fn describe(site: Site) -> Option<String> {
+    let (file, line, name) = place_of(site)?;
+    Some(format!("{file}:{line} in {name}"))
+}
+
+fn place_of(site: Site) -> Option<(String, u32, String)> {
     let entry = entry(site.0)?;
     attach(|py| {
         // SAFETY: the table keeps the code object alive.
@@ -240,7 +261,7 @@ fn describe(site: Site) -> Option<String> {
         };
         let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
         let name: String = code.getattr("co_name").ok()?.extract().ok()?;
-        Some(format!("{file}:{line} in {name}"))
+        Some((file, u32::try_from(line).unwrap_or(0), name))
     })
 }
 
@@ -276,6 +297,27 @@ fn stack(site: Site) -> Option<String> {
     })
 }
 
+/// The frames that lead to a site, innermost first, each as "file(line): function"; one frame if only the innermost line is known.
+pub(crate) fn frames_of(site: Site) -> Vec<String> {
+    let mut frames: Vec<CallEntry> = entry(site.0).into_iter().collect();
+    while let Some(e) = frames.last().filter(|e| e.outer != 0).and_then(|e| entry(e.outer)) {
+        frames.push(e);
+    }
+    attach(|py| {
+        let text = |e: &CallEntry| {
+            // SAFETY: the table keeps the code object alive.
+            let (code, line) = unsafe {
+                let code = Bound::from_borrowed_ptr(py, e.code as *mut ffi::PyObject);
+                (code, PyCode_Addr2Line(e.code as *mut ffi::PyCodeObject, e.lasti))
+            };
+            let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+            let name: String = code.getattr("co_name").ok()?.extract().ok()?;
+            Some(format!("{file}({line}): {name}"))
+        };
+        frames.iter().filter_map(text).collect()
+    })
+}
+
 /// Shows a UserWarning. If the user's filters turn it into an exception, it is printed to `sys.stderr`: another error is being raised.
 fn warn(text: &str) {
     attach(|py| {
@@ -284,6 +326,17 @@ fn warn(text: &str) {
             e.print(py);
         }
     });
+}
+
+/// Shows a UserWarning as if the line of `site` had raised it.
+fn warn_at(site: Site, text: &str) -> crate::error::Result<()> {
+    let (file, line, _) = site.place().unwrap_or_default();
+    attach(|py| -> PyResult<()> {
+        let kind = py.get_type::<PyUserWarning>();
+        py.import("warnings")?.call_method1("warn_explicit", (text, kind, file, line))?;
+        Ok(())
+    })
+    .map_err(foreign)
 }
 
 /// The mean seconds per record of the current call site, over `n` records from this frame.
@@ -306,7 +359,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let file: String = m.py().import("rgrad")?.getattr("__path__")?.get_item(0)?.extract()?;
     frames::probe(m.py());
     let _ = PACKAGE.set(format!("{}/", file.trim_end_matches('/')));
-    register_source(CallSiteSource { current: [current, current_with_stack], describe, stack, warn });
+    register_source(CallSiteSource { current: [current, current_with_stack], describe, place: place_of, stack, warn, warn_at });
     m.add_function(wrap_pyfunction!(_site_bench, m)?)?;
     m.add_function(wrap_pyfunction!(_call_site, m)?)
 }

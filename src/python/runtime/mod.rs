@@ -6,6 +6,7 @@ pub(crate) mod allocator;
 pub(crate) mod call_site;
 mod frames;
 mod fusion;
+mod memory;
 mod process;
 mod wgpu;
 
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     call_site::register(m)?;
     process::register(m)?;
+    memory::register(m)?;
     wgpu::register(m)?;
     fusion::register(m)
 }

@@ -26,25 +26,22 @@ use pyo3::types::{PyDict, PyTuple};
 #[pyclass(name = "UntypedStorage", module = "rgrad", frozen)]
 struct PyStorage(Storage);
 
-#[cold]
-fn no_address(d: Device) -> PyErr {
-    Error::runtime(format!("data_ptr(): memory on {d} has no address in this process; use .cpu() first")).into()
+fn address_of(storage: &Storage) -> PyResult<usize> {
+    if storage.device() == Device::META {
+        return Ok(0);
+    }
+    if let Some(address) = storage.device_address() {
+        return Ok(address);
+    }
+    storage.expose()?;
+    Ok(storage.memory(crate::array::Access::Read) as usize)
 }
 
 #[pymethods]
 impl PyStorage {
-    /// The address of the first byte.
-    ///
-    /// Raises:
-    ///     RuntimeError: The memory is on a device, where it has no address in this process.
+    /// The address of the first byte. For memory of a device, a number that no other memory has, to compare; 0 for meta.
     fn data_ptr(&self) -> PyResult<usize> {
-        match self.0.device() {
-            Device::CPU => {
-                self.0.expose()?;
-                Ok(self.0.memory(crate::array::Access::Read) as usize)
-            }
-            d => Err(no_address(d)),
-        }
+        address_of(&self.0)
     }
 
     /// An identifier of the memory, on any device, as long as a tensor holds it.
@@ -156,10 +153,10 @@ impl PyTensor {
         Self::of(slf).with_array(|a| a.layout().offset())
     }
 
-    /// The address of the first element.
+    /// The address of the first element, 0 if there is none. For memory of a device, a number that no other memory has, to compare.
     ///
     /// Raises:
-    ///     RuntimeError: The memory is on a device, where it has no address in this process, or the tensor belongs to a function transform.
+    ///     RuntimeError: The tensor belongs to a function transform.
     fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
         if Self::of(slf).level() > 0 {
             return Err(runtime(
@@ -167,13 +164,8 @@ impl PyTensor {
             ));
         }
         let a = Self::of(slf).array();
-        match a.device() {
-            Device::CPU => {
-                a.storage().expose()?;
-                Ok(if a.numel() == 0 { 0 } else { a.ptr() as usize })
-            }
-            d => Err(no_address(d)),
-        }
+        let start = address_of(a.storage())?;
+        Ok(if a.numel() == 0 { 0 } else { start + a.layout().offset() * a.dtype().size() })
     }
 
     /// The storage, which all views of the tensor share.

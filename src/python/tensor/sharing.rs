@@ -5,11 +5,15 @@
 use crate::array::Array;
 use crate::autograd::{check_inplace, level, mode};
 use crate::error::Error;
+use crate::layout::MemoryFormat;
+use crate::ops;
+use crate::ops::memory_format;
 use crate::python::args::{as_tensor, tensor, type_name};
 use crate::python::errors::{runtime, type_error};
 use crate::python::functions::shape::sizes;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
+use crate::python::tensor::memory_format::format_of;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -92,25 +96,33 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Gives this tensor other sizes in place, in row-major order. Elements that were not there before are not initialised.
+    /// Gives this tensor other sizes in place, in row-major order or that of a memory format. Elements that were not there before are not initialised.
     ///
     /// The memory grows if it is too small.
     ///
     /// Args:
     ///     *size: The sizes, one by one or as a sequence.
-    ///     **kwargs: `size`, in place of `*size`; `memory_format` has no effect.
+    ///     **kwargs: `size`, in place of `*size`; `memory_format`, whose strides the tensor gets.
     ///
     /// Raises:
-    ///     RuntimeError: The tensor requires grad, or its memory would have to grow and other tensors use it, too.
+    ///     RuntimeError: The tensor requires grad, its memory would have to grow and other tensors use it, too, or the format is for
+    ///         tensors of another rank.
     #[pyo3(signature = (*size, **kwargs))]
     fn resize_<'py>(slf: &Bound<'py, Self>, size: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, Self>> {
         let kwargs = kwargs.map(PyDictMethods::copy).transpose()?;
+        let mut format = None;
         if let Some(kw) = &kwargs
-            && kw.contains("memory_format")?
+            && let Some(given) = kw.get_item("memory_format")?
         {
+            format = format_of(Some(&given), "resize_")?;
             kw.del_item("memory_format")?;
         }
-        Self::of(slf).resize(&sizes("resize_", size, kwargs.as_ref(), "size")?)?;
+        let sizes = sizes("resize_", size, kwargs.as_ref(), "size")?;
+        if let Some(format) = format {
+            memory_format::check_resize(format, sizes.len())?;
+        }
+        Self::of(slf).resize(&sizes)?;
+        format.map_or(Ok(()), |format| memory_format::restride(Self::of(slf), format))?;
         Ok(slf.clone())
     }
 
@@ -124,9 +136,16 @@ impl PyTensor {
         the_template: &Bound<'py, PyAny>,
         memory_format: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, Self>> {
-        let _ = memory_format;
-        let like = tensor(the_template, "resize_as_(): argument 'the_template' (position 1)")?.shape();
-        Self::of(slf).resize(&like.iter().map(|n| *n as i64).collect::<Vec<_>>())?;
+        let like = tensor(the_template, "resize_as_(): argument 'the_template' (position 1)")?;
+        let format = match format_of(memory_format, "resize_as_")? {
+            Some(MemoryFormat::Preserve) => Some(ops::memory_format::suggested(like)),
+            other => other,
+        };
+        if let Some(format) = format {
+            ops::memory_format::check_resize(format, like.rank())?;
+        }
+        Self::of(slf).resize(&like.shape().iter().map(|n| *n as i64).collect::<Vec<_>>())?;
+        format.map_or(Ok(()), |format| ops::memory_format::restride(Self::of(slf), format))?;
         Ok(slf.clone())
     }
 

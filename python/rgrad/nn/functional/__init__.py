@@ -12,7 +12,6 @@ from ..._core import conv_transpose1d as conv_transpose1d
 from ..._core import conv_transpose2d as conv_transpose2d
 from ..._core import conv_transpose3d as conv_transpose3d
 from ..._core import linear as linear
-from ..._core import scaled_dot_product_attention as scaled_dot_product_attention
 from ._activation import (
     celu,
     elu,
@@ -40,11 +39,13 @@ from ._activation import (
     threshold,
 )
 from ._attention import multi_head_attention_forward
+from ._attention_blocks import scaled_dot_product_attention as scaled_dot_product_attention
 from ._distance import bilinear, cosine_similarity, pairwise_distance, pdist
 from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from ._embedding import embedding, embedding_bag
 from ._images import affine_grid, channel_shuffle, local_response_norm, pixel_shuffle, pixel_unshuffle
 from ._likelihood_loss import ctc_loss, gaussian_nll_loss, poisson_nll_loss
+from ._linear_loss import linear_cross_entropy
 from ._loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -203,6 +204,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",

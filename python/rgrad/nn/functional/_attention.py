@@ -7,6 +7,7 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from ..._overridable import overridable
+from ._attention_blocks import scaled_dot_product_attention
 from ._dropout import dropout
 from ._padding import pad
 
@@ -283,7 +284,7 @@ def multi_head_attention_forward(
     if attn_mask is not None:
         shared = attn_mask.shape[0] == 1
         attn_mask = attn_mask.unsqueeze(0) if shared else attn_mask.view(batch, num_heads, -1, keys)
-    out = _core.scaled_dot_product_attention(
+    out = scaled_dot_product_attention(
         q.view(batch, num_heads, length, head),
         k.view(batch, num_heads, keys, head),
         v.view(batch, num_heads, keys, head),

@@ -130,7 +130,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         >>> F.pad(rgrad.tensor([1, 2]), (0, 2), value=9)
         tensor([1, 2, 9, 9])
     """
-    if _core._autocasts() and mode in ("reflect", "replicate"):
+    # As in PyTorch, reflection around volumes is not listed.
+    if _core._autocasts() and mode in ("reflect", "replicate") and not (mode == "reflect" and len(pad) == 6):
         (input,) = _core._autocast_widened(input)
     for i, n in enumerate(pad):
         if isinstance(n, float) or not hasattr(n, "__index__"):

@@ -17,14 +17,20 @@ class HasHooks:
     _forward_hooks_always_called: OrderedDict[int, bool]
 
     def _register(
-        self, table: str, hook: Callable[..., Any], prepend: bool = False, with_kwargs: bool = False
+        self,
+        table: str,
+        hook: Callable[..., Any],
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> RemovableHandle:
         hooks = self.__dict__[table]
-        kwargs_table = self.__dict__[table + "_with_kwargs"] if with_kwargs else None
-        handle = RemovableHandle(hooks, extra_dict=kwargs_table)
+        flags = [("_with_kwargs", with_kwargs), ("_always_called", always_call)]
+        extra = [self.__dict__[table + name] for name, wanted in flags if wanted]
+        handle = RemovableHandle(hooks, extra_dict=extra)
         hooks[handle.id] = hook
-        if kwargs_table is not None:
-            kwargs_table[handle.id] = True
+        for flagged in extra:
+            flagged[handle.id] = True
         if prepend:
             hooks.move_to_end(handle.id, last=False)
         self.__dict__["_hooked"] = True
@@ -72,11 +78,7 @@ class HasHooks:
             tensor([1., 2.])
             >>> handle.remove()
         """
-        handle = self._register("_forward_hooks", hook, prepend, with_kwargs)
-        if always_call:
-            always: dict[int, bool] = self._forward_hooks_always_called
-            always[handle.id] = True
-        return handle
+        return self._register("_forward_hooks", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` when the gradients of the outputs are known.

@@ -68,8 +68,8 @@ def _load_into_one(
         theirs = state_dict[key]
         if not isinstance(theirs, Tensor):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected rgrad.Tensor from checkpoint but received '
-                f"{type(theirs)}"
+                f'While copying the parameter named "{key}", expected rgrad.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(theirs)}"
             )
         elif not is_lazy(mine) and theirs.shape != mine.shape:
             error_msgs.append(

@@ -5,11 +5,14 @@ from typing import Any
 from ..._core import Tensor
 from .. import functional as F
 from ._channel_norm import ChannelNorm
+from ._ranks import Ranked
 from .module import Module
 
 
 class _BatchNorm(ChannelNorm):
     """Batch norm of inputs with any number of dimensions."""
+
+    _is_over_batch = True
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise ``input``, and in training take its statistics into account."""
@@ -33,115 +36,64 @@ class _BatchNorm(ChannelNorm):
         )
 
 
-class BatchNorm1d(_BatchNorm):
-    """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015).
+class _RankedBatchNorm(_BatchNorm, Ranked):
+    _text = """
+        In training the statistics are those of the input, and the buffers ``running_mean``, ``running_var`` (of
+        unbiased variances) and ``num_batches_tracked`` take them into account. In evaluation mode the running
+        statistics are used. The parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros, have
+        an element for each channel.
 
-    In training the statistics are those of the input, and the buffers ``running_mean``, ``running_var`` (of unbiased
-    variances) and ``num_batches_tracked`` take them into account. In evaluation mode the running statistics are used.
-    The parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros, have an element for each
-    channel.
+        Args:
+            num_features: The number of channels ``C``.
+            eps: Added to the variance.
+            momentum: How much new statistics count for the running ones; None weighs all batches alike.
+            affine: Whether there are parameters.
+            track_running_stats: Whether there are buffers; without them the statistics are always those of the input.
+            device: The device of parameters and buffers.
+            dtype: The dtype of parameters and statistics.
+            bias: Whether there is a ``bias`` among the parameters.
 
-    Args:
-        num_features: The number of channels ``C``.
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers; without them the statistics are always those of the input.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and statistics.
-        bias: Whether there is a ``bias`` among the parameters.
+        Raises:
+            ValueError: The input has another number of dimensions, or a channel has one element in training.
 
-    Raises:
-        ValueError: The input has another number of dimensions, or a channel has one element in training.
+        Shape:
+            Input and output: {bare}``(N, C, {sizes})``.
 
-    Shape:
-        Input and output: ``(N, C)`` or ``(N, C, L)``.
-
-    Example:
-        >>> layer = nn.BatchNorm1d(2)
-        >>> layer(rgrad.tensor([[1.0, 0.0], [3.0, 8.0]])).flatten().detach()
-        tensor([-1.0000, -1.0000,  1.0000,  1.0000])
-        >>> layer.running_mean
-        tensor([0.2000, 0.4000])
+        Example:
+            >>> layer = nn.{name}(2)
+            >>> layer(rgrad.tensor([1.0, 0.0, 3.0, 8.0]).reshape(2, 2, {ones})).flatten().detach()
+            tensor([-1.0000, -1.0000,  1.0000,  1.0000])
+            >>> layer.running_mean
+            tensor([0.2000, 0.4000])
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 2 and input.dim() != 3:
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
-
-
-class BatchNorm2d(_BatchNorm):
-    """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015).
-
-    In training the statistics are those of the input, and the buffers ``running_mean``, ``running_var`` (of unbiased
-    variances) and ``num_batches_tracked`` take them into account. In evaluation mode the running statistics are used.
-    The parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros, have an element for each
-    channel.
-
-    Args:
-        num_features: The number of channels ``C``.
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers; without them the statistics are always those of the input.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and statistics.
-        bias: Whether there is a ``bias`` among the parameters.
-
-    Raises:
-        ValueError: The input has another number of dimensions, or a channel has one element in training.
-
-    Shape:
-        Input and output: ``(N, C, H, W)``.
-
-    Example:
-        >>> layer = nn.BatchNorm2d(2)
-        >>> layer(rgrad.tensor([[1.0, 0.0], [3.0, 8.0]]).reshape(2, 2, 1, 1)).flatten().detach()
-        tensor([-1.0000, -1.0000,  1.0000,  1.0000])
-        >>> layer.running_mean
-        tensor([0.2000, 0.4000])
-    """
+    @classmethod
+    def _words(cls) -> dict[str, str]:
+        return {"bare": "``(N, C)`` or " if cls._dims == 1 else "", "ones": ", ".join("1" * cls._dims)}
 
     def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 4:
-            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+        allowed = (2, 3) if self._dims == 1 else (self._dims + 2,)
+        if input.dim() not in allowed:
+            said = " or ".join(f"{n}D" for n in allowed)
+            raise ValueError(f"expected {said} input (got {input.dim()}D input)")
 
 
-class BatchNorm3d(_BatchNorm):
-    """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015).
+class BatchNorm1d(_RankedBatchNorm):
+    """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015)."""
 
-    In training the statistics are those of the input, and the buffers ``running_mean``, ``running_var`` (of unbiased
-    variances) and ``num_batches_tracked`` take them into account. In evaluation mode the running statistics are used.
-    The parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros, have an element for each
-    channel.
+    _dims = 1
 
-    Args:
-        num_features: The number of channels ``C``.
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers; without them the statistics are always those of the input.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and statistics.
-        bias: Whether there is a ``bias`` among the parameters.
 
-    Raises:
-        ValueError: The input has another number of dimensions, or a channel has one element in training.
+class BatchNorm2d(_RankedBatchNorm):
+    """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015)."""
 
-    Shape:
-        Input and output: ``(N, C, D, H, W)``.
+    _dims = 2
 
-    Example:
-        >>> layer = nn.BatchNorm3d(2)
-        >>> layer(rgrad.tensor([[1.0, 0.0], [3.0, 8.0]]).reshape(2, 2, 1, 1, 1)).flatten().detach()
-        tensor([-1.0000, -1.0000,  1.0000,  1.0000])
-        >>> layer.running_mean
-        tensor([0.2000, 0.4000])
-    """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() != 5:
-            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+class BatchNorm3d(_RankedBatchNorm):
+    """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015)."""
+
+    _dims = 3
 
 
 class SyncBatchNorm(_BatchNorm):

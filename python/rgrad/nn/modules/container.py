@@ -1,6 +1,7 @@
 """Modules that hold modules or parameters."""
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, overload
@@ -81,6 +82,27 @@ class _Listed(Module):
 
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError
+
+
+class Container(Module):
+    """The old way to make a module of modules, by name.
+
+    Args:
+        kwargs: Modules by the names of the attributes that they become.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     nn.Container(a=nn.Linear(2, 1)).a
+        Linear(in_features=2, out_features=1, bias=True)
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn("`nn.Container` is deprecated: subclass `nn.Module`.", FutureWarning, stacklevel=2)
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class Sequential(_Listed):

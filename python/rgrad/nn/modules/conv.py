@@ -76,8 +76,7 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._sides()
-        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(_core.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        self.weight = Parameter(_core.empty((*self._weight_channels(), *kernel_size), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(_core.empty(out_channels, device=device, dtype=dtype))
         else:
@@ -93,6 +92,11 @@ class _ConvNd(Module):
             total = self.dilation[d] * (self.kernel_size[d] - 1) if self.padding == "same" else 0
             sides += [total // 2, total - total // 2]
         return sides
+
+    def _weight_channels(self) -> tuple[int, int]:
+        if self.transposed:
+            return self.in_channels, self.out_channels // self.groups
+        return self.out_channels, self.in_channels // self.groups
 
     def reset_parameters(self) -> None:
         """Draw weight and bias anew, uniform in ``±1 / sqrt(fan_in)``."""

@@ -1,17 +1,26 @@
 """Dropout."""
 
+from typing import Any
+
 from ..._core import Tensor
 from .. import functional as F
 from .module import Module
 
 
 class _Dropout(Module):
+    _function: Any
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         self.p = p
         self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
+        made: Tensor = self._function(input, self.p, self.training, self.inplace)
+        return made
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -65,9 +74,7 @@ class Dropout1d(_Dropout):
         tensor([1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
-        return F.dropout1d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_Dropout):
@@ -90,9 +97,7 @@ class Dropout2d(_Dropout):
         tensor([1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
-        return F.dropout2d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_Dropout):
@@ -115,9 +120,7 @@ class Dropout3d(_Dropout):
         tensor([1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
-        return F.dropout3d(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_Dropout):
@@ -140,9 +143,7 @@ class AlphaDropout(_Dropout):
         tensor([1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
-        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.alpha_dropout)
 
 
 class FeatureAlphaDropout(_Dropout):
@@ -165,6 +166,4 @@ class FeatureAlphaDropout(_Dropout):
         tensor([1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Give ``input`` with parts dropped, and ``input`` itself in evaluation mode."""
-        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)
+    _function = staticmethod(F.feature_alpha_dropout)

@@ -6,10 +6,36 @@ from typing import Any
 from ..._core import Tensor
 from .. import functional as F
 from ._channel_norm import ChannelNorm
+from ._ranks import Ranked
 
 
-class _InstanceNorm(ChannelNorm):
-    """Instance norm of inputs with any number of dimensions."""
+class _InstanceNorm(ChannelNorm, Ranked):
+    _text = """
+        With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine``
+        there are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
+
+        Args:
+            num_features: The number of channels ``C``.
+            eps: Added to the variance.
+            momentum: How much new statistics count for the running ones.
+            affine: Whether there are parameters.
+            track_running_stats: Whether there are running statistics.
+            device: The device of parameters and buffers.
+            dtype: The dtype of parameters and statistics.
+            bias: Whether there is a ``bias`` among the parameters.
+
+        Raises:
+            ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has
+                one element in training.
+
+        Shape:
+            Input and output: ``(N, C, {sizes})`` or ``(C, {sizes})``.
+
+        Example:
+            >>> layer = nn.{name}(2)
+            >>> layer(rgrad.tensor([1.0, 3.0, 0.0, 8.0]).reshape(1, 2, {shape})).flatten()
+            tensor([-1.0000,  1.0000, -1.0000,  1.0000])
+    """
 
     def __init__(
         self,
@@ -25,8 +51,17 @@ class _InstanceNorm(ChannelNorm):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    @classmethod
+    def _words(cls) -> dict[str, str]:
+        return {"shape": ", ".join([*"1" * (cls._dims - 1), "2"])}
+
     def _get_no_batch_dim(self) -> int:
-        raise NotImplementedError
+        return self._dims + 1
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        low = self._dims + 1
+        if input.dim() not in (low, low + 1):
+            raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise ``input``, and in training take its statistics into account."""
@@ -59,111 +94,18 @@ class _InstanceNorm(ChannelNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016).
+    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016)."""
 
-    With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine`` there
-    are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
-
-    Args:
-        num_features: The number of channels ``C``.
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are running statistics.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and statistics.
-        bias: Whether there is a ``bias`` among the parameters.
-
-    Raises:
-        ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has one
-            element in training.
-
-    Shape:
-        Input and output: ``(N, C, L)`` or ``(C, L)``.
-
-    Example:
-        >>> layer = nn.InstanceNorm1d(2)
-        >>> layer(rgrad.tensor([[[1.0, 3.0], [0.0, 8.0]]])).flatten()
-        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
-    """
-
-    def _get_no_batch_dim(self) -> int:
-        return 2
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (2, 3):
-            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+    _dims = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016).
+    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016)."""
 
-    With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine`` there
-    are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
-
-    Args:
-        num_features: The number of channels ``C``.
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are running statistics.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and statistics.
-        bias: Whether there is a ``bias`` among the parameters.
-
-    Raises:
-        ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has one
-            element in training.
-
-    Shape:
-        Input and output: ``(N, C, H, W)`` or ``(C, H, W)``.
-
-    Example:
-        >>> layer = nn.InstanceNorm2d(2)
-        >>> layer(rgrad.tensor([[[[1.0, 3.0]], [[0.0, 8.0]]]])).flatten()
-        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
-    """
-
-    def _get_no_batch_dim(self) -> int:
-        return 3
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (3, 4):
-            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+    _dims = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016).
+    """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016)."""
 
-    With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine`` there
-    are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
-
-    Args:
-        num_features: The number of channels ``C``.
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are running statistics.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and statistics.
-        bias: Whether there is a ``bias`` among the parameters.
-
-    Raises:
-        ValueError: The input has another number of dimensions or (with parameters) of channels, or a channel has one
-            element in training.
-
-    Shape:
-        Input and output: ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-
-    Example:
-        >>> layer = nn.InstanceNorm3d(2)
-        >>> layer(rgrad.tensor([[[[[1.0, 3.0]]], [[[0.0, 8.0]]]]])).flatten()
-        tensor([-1.0000,  1.0000, -1.0000,  1.0000])
-    """
-
-    def _get_no_batch_dim(self) -> int:
-        return 4
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in (4, 5):
-            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+    _dims = 3

@@ -7,6 +7,7 @@ from ..._core import Tensor
 from ...autograd.grad_mode import no_grad
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from ._channel_norm import ChannelNorm
+from ._ranks import described_as_lazy
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .linear import Linear
@@ -76,22 +77,9 @@ def _shapes_of_state(module: Any, state_dict: dict[str, Any], prefix: str, *_: A
                 value.materialize(found.shape)
 
 
+@described_as_lazy("in_features", "2", (5, 3))
 class LazyLinear(LazyModuleMixin, Linear):
-    """A :class:`Linear` whose ``in_features`` is the last size of its first input.
-
-    Args:
-        out_features: The size of the output's last dimension.
-        bias: Whether there is a bias.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Example:
-        >>> layer = nn.LazyLinear(2)
-        >>> layer(rgrad.ones(5, 3)).shape
-        rgrad.Size([5, 2])
-        >>> layer
-        Linear(in_features=3, out_features=2, bias=True)
-    """
+    """A :class:`Linear` whose ``in_features`` are those of its first input."""
 
     cls_to_become = Linear
 
@@ -177,157 +165,43 @@ class _LazyChannelNorm(LazyModuleMixin, ChannelNorm):
         return int(input.shape[1])
 
 
+@described_as_lazy("num_features", "", (2, 3, 4))
 class LazyBatchNorm1d(_LazyChannelNorm, BatchNorm1d):
-    """A :class:`BatchNorm1d` whose ``num_features`` is the size of dimension 1 of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and buffers.
-        bias: Whether there is a bias.
-
-    Shape:
-        As :class:`BatchNorm1d`.
-
-    Example:
-        >>> layer = nn.LazyBatchNorm1d()
-        >>> layer(rgrad.ones(2, 3, 4)).shape
-        rgrad.Size([2, 3, 4])
-        >>> layer.num_features
-        3
-    """
+    """A :class:`BatchNorm1d` whose ``num_features`` is that of its first input."""
 
     cls_to_become = BatchNorm1d
 
 
+@described_as_lazy("num_features", "", (2, 3, 4, 4))
 class LazyBatchNorm2d(_LazyChannelNorm, BatchNorm2d):
-    """A :class:`BatchNorm2d` whose ``num_features`` is the size of dimension 1 of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and buffers.
-        bias: Whether there is a bias.
-
-    Shape:
-        As :class:`BatchNorm2d`.
-
-    Example:
-        >>> layer = nn.LazyBatchNorm2d()
-        >>> layer(rgrad.ones(2, 3, 4, 4)).shape
-        rgrad.Size([2, 3, 4, 4])
-        >>> layer.num_features
-        3
-    """
+    """A :class:`BatchNorm2d` whose ``num_features`` is that of its first input."""
 
     cls_to_become = BatchNorm2d
 
 
+@described_as_lazy("num_features", "", (2, 3, 2, 2, 2))
 class LazyBatchNorm3d(_LazyChannelNorm, BatchNorm3d):
-    """A :class:`BatchNorm3d` whose ``num_features`` is the size of dimension 1 of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and buffers.
-        bias: Whether there is a bias.
-
-    Shape:
-        As :class:`BatchNorm3d`.
-
-    Example:
-        >>> layer = nn.LazyBatchNorm3d()
-        >>> layer(rgrad.ones(2, 3, 4, 4, 4)).shape
-        rgrad.Size([2, 3, 4, 4, 4])
-        >>> layer.num_features
-        3
-    """
+    """A :class:`BatchNorm3d` whose ``num_features`` is that of its first input."""
 
     cls_to_become = BatchNorm3d
 
 
+@described_as_lazy("num_features", "", (2, 3, 4))
 class LazyInstanceNorm1d(_LazyChannelNorm, InstanceNorm1d):
-    """A :class:`InstanceNorm1d` whose ``num_features`` is the size of dimension 1 of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and buffers.
-        bias: Whether there is a bias.
-
-    Shape:
-        As :class:`InstanceNorm1d`.
-
-    Example:
-        >>> layer = nn.LazyInstanceNorm1d()
-        >>> layer(rgrad.ones(2, 3, 4)).shape
-        rgrad.Size([2, 3, 4])
-        >>> layer.num_features
-        3
-    """
+    """A :class:`InstanceNorm1d` whose ``num_features`` is that of its first input."""
 
     cls_to_become = InstanceNorm1d
 
 
+@described_as_lazy("num_features", "", (2, 3, 4, 4))
 class LazyInstanceNorm2d(_LazyChannelNorm, InstanceNorm2d):
-    """A :class:`InstanceNorm2d` whose ``num_features`` is the size of dimension 1 of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and buffers.
-        bias: Whether there is a bias.
-
-    Shape:
-        As :class:`InstanceNorm2d`.
-
-    Example:
-        >>> layer = nn.LazyInstanceNorm2d()
-        >>> layer(rgrad.ones(2, 3, 4, 4)).shape
-        rgrad.Size([2, 3, 4, 4])
-        >>> layer.num_features
-        3
-    """
+    """A :class:`InstanceNorm2d` whose ``num_features`` is that of its first input."""
 
     cls_to_become = InstanceNorm2d
 
 
+@described_as_lazy("num_features", "", (2, 3, 2, 2, 2))
 class LazyInstanceNorm3d(_LazyChannelNorm, InstanceNorm3d):
-    """A :class:`InstanceNorm3d` whose ``num_features`` is the size of dimension 1 of its first input.
-
-    Args:
-        eps: Added to the variance.
-        momentum: How much new statistics count for the running ones; None weighs all batches alike.
-        affine: Whether there are parameters.
-        track_running_stats: Whether there are buffers.
-        device: The device of parameters and buffers.
-        dtype: The dtype of parameters and buffers.
-        bias: Whether there is a bias.
-
-    Shape:
-        As :class:`InstanceNorm3d`.
-
-    Example:
-        >>> layer = nn.LazyInstanceNorm3d()
-        >>> layer(rgrad.ones(2, 3, 4, 4, 4)).shape
-        rgrad.Size([2, 3, 4, 4, 4])
-        >>> layer.num_features
-        3
-    """
+    """A :class:`InstanceNorm3d` whose ``num_features`` is that of its first input."""
 
     cls_to_become = InstanceNorm3d

@@ -1,5 +1,7 @@
 """Losses as modules; see the functions of the same names in ``nn.functional`` for shapes and errors."""
 
+import warnings
+
 from ..._core import Tensor
 from .. import functional as F
 from .._reduction import reduction_of
@@ -172,6 +174,40 @@ class NLLLoss(_WeightedLoss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.nll_loss`."""
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+
+
+class NLLLoss2d(NLLLoss):
+    """The old name of :class:`NLLLoss`.
+
+    Args:
+        weight: A factor for each class.
+        size_average: Old form of ``reduction``.
+        ignore_index: Targets with this value count nothing.
+        reduce: Old form of ``reduction``.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each target.
+
+    Shape:
+        As :class:`NLLLoss`.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     loss = nn.NLLLoss2d()
+        >>> loss
+        NLLLoss2d()
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        warnings.warn("`NLLLoss2d` has been deprecated. Use `NLLLoss` in its place.", FutureWarning, stacklevel=2)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):

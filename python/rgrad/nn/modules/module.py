@@ -79,6 +79,8 @@ class Module(HasHooks, HasState):
         tensor([1., 1.])
     """
 
+    #: Whether ``__init__`` passes its arguments on to the next class, for modules that inherit from others as well.
+    call_super_init: bool = False
     training: bool
     _version: int = 1
     _parameters: dict[str, Parameter | None]
@@ -87,11 +89,11 @@ class Module(HasHooks, HasState):
     _non_persistent_buffers_set: set[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if kwargs:
+        if kwargs and not self.call_super_init:
             raise TypeError(
                 f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
             )
-        if args:
+        if args and not self.call_super_init:
             raise TypeError(
                 f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
             )
@@ -115,6 +117,8 @@ class Module(HasHooks, HasState):
             _load_state_dict_pre_hooks=OrderedDict(),
             _load_state_dict_post_hooks=OrderedDict(),
         )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # A value, not a method, so that type checkers accept any signature in subclasses.
     def _forward_unimplemented(self, *args: Any) -> Any:
@@ -483,13 +487,15 @@ class Module(HasHooks, HasState):
 
         Args:
             args: A device, a dtype, a device and a dtype, or a tensor, whose device and dtype are taken.
-            kwargs: ``device``, ``dtype``, ``tensor``; ``non_blocking`` and ``copy`` have no effect.
+            kwargs: ``device``, ``dtype``, ``tensor``, ``memory_format`` of parameters of 4 and 5 dimensions;
+                ``non_blocking`` has no effect.
 
         Returns:
             This module. Its parameters are the same objects as before.
 
         Raises:
             TypeError: The dtype is not floating point, or an argument is none of these.
+            RuntimeError: ``copy`` is given.
 
         Example:
             >>> layer = nn.Linear(2, 1).to(rgrad.float64)
@@ -537,6 +543,34 @@ class Module(HasHooks, HasState):
     def wgpu(self, device: Any = None) -> Self:
         """Move all parameters and buffers to the wgpu ``device``, as PyTorch's ``cuda()`` does; gives this module."""
         return self._apply(lambda t: t.wgpu(device))
+
+    def cuda(self, device: Any = None) -> Self:
+        """Refuse: there are no CUDA devices; :meth:`wgpu` moves to a GPU of any vendor.
+
+        Args:
+            device: Has no effect.
+
+        Returns:
+            This module, if it has neither parameters nor buffers.
+
+        Raises:
+            RuntimeError: Always, for a module with parameters or buffers.
+        """
+        return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device: Any = None) -> Self:
+        """Refuse: there are no XPU devices; :meth:`wgpu` moves to a GPU of any vendor.
+
+        Args:
+            device: Has no effect.
+
+        Returns:
+            This module, if it has neither parameters nor buffers.
+
+        Raises:
+            AssertionError: Always, for a module with parameters or buffers.
+        """
+        return self._apply(lambda t: t.xpu(device))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give all parameters and buffers uninitialised memory on ``device``; their values are lost.

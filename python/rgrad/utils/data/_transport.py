@@ -30,7 +30,7 @@ def _aligned(size: int) -> int:
 
 def _tensor(values: Any) -> Tensor:
     """A tensor from an array that nobody else has: large ones keep its memory."""
-    return _core.from_numpy(values) if values.nbytes >= SHARED else _core.tensor(values)
+    return _core.from_numpy(values) if values.nbytes >= SHARED else _core.tensor(values, device="cpu")
 
 
 class _Pickler(pickle.Pickler):

@@ -150,6 +150,8 @@ def run(job: Job, worker: int, sock: socket.socket, others: Sequence[socket.sock
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _core.set_num_threads(1)
+        # A device cannot be used behind a fork, and a spawned process has this default anyway.
+        _core.set_default_device("cpu")
         seed = seed_everything(job.base_seed, worker)
         _info = WorkerInfo(worker, job.num_workers, seed, job.source.dataset)
         where = f"in DataLoader worker process {worker}"

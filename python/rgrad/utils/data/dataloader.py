@@ -33,7 +33,7 @@ class DataLoader:
         shuffle: A new random order in every epoch.
         sampler: Gives the numbers of samples; excludes ``shuffle``.
         batch_sampler: Gives lists of numbers; excludes ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
-        num_workers: How many processes make batches; with 0 this one does.
+        num_workers: How many processes make batches, on the CPU; with 0 this one does.
         collate_fn: Joins a list of samples; default is :func:`default_collate`.
         pin_memory: Accepted for PyTorch's sake; it has no effect.
         drop_last: Leave out the last batch if it is not full.

@@ -7,6 +7,7 @@ use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, not_implemented};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
+use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::Table;
 use crate::backend::requests::{IndexWrite, PoolPass, Reducer, Request, ScatterAlong, Write};
 use crate::error::Result;
@@ -93,6 +94,10 @@ impl Wgpu {
 impl DeviceMemory for Buffer {
     fn bytes(&self) -> usize {
         Buffer::bytes(self)
+    }
+
+    fn held(&self) -> Option<(BufferKey, usize)> {
+        Some((self.key(), self.raw().capacity))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -9,7 +9,7 @@ use super::{record, short};
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::dispatch::mode::{self, ModeGuard};
 use crate::autograd::dispatch::record::History;
-use crate::autograd::{Edges, Tensor, forward_mode, level};
+use crate::autograd::{Edges, Tensor, forward_mode, level, profiler};
 use crate::error::Result;
 use crate::python::args::as_tensor;
 use crate::python::autograd::context_owner;
@@ -119,6 +119,7 @@ fn apply_here<'py>(
     })?;
     let ctx = context_owner::new_context(context.bind(py), FunctionCtx::of(Some(entry.clone().unbind())))?;
     let inputs = inputs_of(args)?;
+    let _event = if profiler::is_on() { profiler::custom(cls.name()?.to_string(), &inputs.tensors) } else { None };
     ctx.get().state.lock().needs = Needs::Flags(inputs.needs());
 
     let output = {

@@ -7,7 +7,7 @@ use super::node::{Backward, context_ref};
 use super::outputs::{self, Roles};
 use crate::autograd::dispatch::record::{self, NodeRecord};
 use crate::autograd::graph::saved_hooks;
-use crate::autograd::{Edge, Node, NodeOp, OutMeta, Saved, Tensor, function_view};
+use crate::autograd::{Edge, Node, NodeOp, OutMeta, Saved, Tensor, anomaly, function_view};
 use crate::error::Result;
 use crate::python::args::as_tensor;
 use crate::python::autograd::context_owner::ContextRef;
@@ -93,6 +93,10 @@ pub(super) fn finish<'py>(call: Call<'_, 'py>, output: &Bound<'py, PyAny>) -> Py
         made.iter().flatten().for_each(|t| function_view(t, true));
     }
     save(cell, &node, to_save.as_ref(), kept, &raw, &made, &rebased)?;
+    if anomaly::is_looking() {
+        let outs: Vec<Tensor> = made.iter().flatten().cloned().collect();
+        anomaly::look_at(&node, &outs)?;
+    }
     let keeps_outputs = kept_outputs::noticed(cls, ctx, &node, &made)?;
     if keeps_outputs && made.len() > 1 {
         cell.state.lock().outputs = kept_outputs::hold(ctx, &node, &made)?;

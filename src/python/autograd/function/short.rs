@@ -5,7 +5,7 @@ use super::kept_outputs;
 use super::node::{Backward, context_ref};
 use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::record::{self, NodeRecord};
-use crate::autograd::{Edge, NodeOp, OutMeta, Saved, Tensor, Value, function_output};
+use crate::autograd::{Edge, NodeOp, OutMeta, Saved, Tensor, Value, anomaly, function_output};
 use crate::python::args::as_tensor;
 use crate::python::autograd::context_owner::{self, ContextRef};
 use crate::python::autograd::node::PyNode;
@@ -72,6 +72,7 @@ pub(super) fn finish<'a, 'py>(call: Call<'a, 'py>, output: &Bound<'py, PyAny>) -
         state.node = Some(Arc::downgrade(&node));
     }
     drop(to_save);
+    anomaly::look_at(&node, std::slice::from_ref(t))?;
     let ctx = call.ctx.as_any();
     let keeps = context_owner::has_attributes(ctx) && kept_outputs::noticed(call.class, ctx, &node, &[Some(t.clone())])?;
     match context_ref(&node) {

@@ -4,7 +4,9 @@
 //! The cuts of the sum over k depend on k alone, so the bits are the same for any number of threads, and those of a row do not depend on
 //! the other rows.
 
+use super::panel_vector::PanelVector;
 use crate::backend::cpu::matmul::Mat;
+use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use crate::backend::cpu::threads::parallel_for;
 use std::arch::x86_64::*;
@@ -15,6 +17,13 @@ const FEW_ALONG: usize = 128;
 const FEW_ACROSS: usize = 32;
 /// Rows, and vectors of the matrix, that are in registers together.
 const TILE: usize = 4;
+/// Rows in registers where the matrix has at most `NARROW` vectors.
+const TALL: usize = 8;
+const NARROW: usize = 2;
+/// Elements of a small matrix: where it is dense along k, it is worth a transposed copy, which has no sums across a register.
+const SMALL: usize = 1 << 13;
+/// The fewest rows that pay for this copy.
+const COPIED: usize = 4;
 /// Products that are added up in registers before the sum goes on in memory.
 const DEPTH: usize = 1024;
 /// Multiply-adds of one task.
@@ -44,7 +53,8 @@ impl<T> ProductPointer<T> {
 
 /// Element types with such products.
 pub(crate) trait SkinnyGemm: Copy + Send + Sync + 'static {
-    const LANES: usize;
+    type Vector: PanelVector<Number = Self>;
+    const LANES: usize = Self::Vector::LANES;
 
     /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`.
     ///
@@ -52,17 +62,25 @@ pub(crate) trait SkinnyGemm: Copy + Send + Sync + 'static {
     /// The machine has AVX-512. All of `a` and these columns of `b` (rows of its transpose) are readable, and writable the results.
     unsafe fn along<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: ProductPointer<Self>);
 
-    /// As `along`, for up to `TILE` vectors of columns.
+    /// As `along`, for up to `C` vectors of columns, and rows of `a` with any strides.
     ///
     /// # Safety
     /// As for `along`.
-    unsafe fn across<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: ProductPointer<Self>);
+    unsafe fn across<const R: usize, const C: usize>(
+        k: usize,
+        a: Mat<Self>,
+        b: Mat<Self>,
+        j: usize,
+        width: usize,
+        i: usize,
+        out: ProductPointer<Self>,
+    );
 }
 
 macro_rules! few {
-    ($t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
+    ($t:ty, $V:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
         impl SkinnyGemm for $t {
-            const LANES: usize = $lanes;
+            type Vector = $V;
 
             #[target_feature(enable = "avx512f")]
             unsafe fn along<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: ProductPointer<$t>) {
@@ -107,8 +125,16 @@ macro_rules! few {
             }
 
             #[target_feature(enable = "avx512f")]
-            unsafe fn across<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: ProductPointer<$t>) {
-                let rest: [$mask; TILE] = std::array::from_fn(|c| {
+            unsafe fn across<const R: usize, const C: usize>(
+                k: usize,
+                a: Mat<$t>,
+                b: Mat<$t>,
+                j: usize,
+                width: usize,
+                i: usize,
+                out: ProductPointer<$t>,
+            ) {
+                let rest: [$mask; C] = std::array::from_fn(|c| {
                     let n = width.saturating_sub(c * $lanes).min($lanes);
                     ((1u32 << n) - 1) as $mask
                 });
@@ -118,19 +144,19 @@ macro_rules! few {
                     let mut start = 0;
                     while start < k {
                         let end = k.min(start + DEPTH);
-                        let mut sums = [[$zero(); TILE]; R];
+                        let mut sums = [[$zero(); C]; R];
                         for p in start..end {
                             let y = b.at(p, j);
-                            let w: [_; TILE] = std::array::from_fn(|c| $some(rest[c], y.wrapping_add(c * $lanes)));
+                            let w: [_; C] = std::array::from_fn(|c| $some(rest[c], y.wrapping_add(c * $lanes)));
                             for r in 0..R {
-                                let v = $set(*x[r].add(p));
-                                for c in 0..TILE {
+                                let v = $set(*x[r].wrapping_offset(p as isize * a.cs));
+                                for c in 0..C {
                                     sums[r][c] = $fma(v, w[c], sums[r][c]);
                                 }
                             }
                         }
                         for r in 0..R {
-                            for c in 0..TILE {
+                            for c in 0..C {
                                 let to = out.at(i + r, j).wrapping_add(c * $lanes);
                                 let sum = if start == 0 { sums[r][c] } else { $add($some(rest[c], to), sums[r][c]) };
                                 $store(to, rest[c], sum);
@@ -145,6 +171,7 @@ macro_rules! few {
 }
 few!(
     f32,
+    __m512,
     16,
     __mmask16,
     _mm512_setzero_ps,
@@ -158,6 +185,7 @@ few!(
 );
 few!(
     f64,
+    __m512d,
     8,
     __mmask8,
     _mm512_setzero_pd,
@@ -182,10 +210,12 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(m: usize, n: usize, k: usize, a: Mat
     let columns = n as isize;
     // SAFETY: the caller's; what is made dense is copied with its own strides.
     unsafe {
-        if m <= FEW_ALONG && m <= n && b.rs == 1 {
+        if b.rs == 1 && b.cs != 1 && (COPIED..=FEW_ALONG).contains(&m) && n * k <= SMALL && T::LANES <= n {
+            turned(k, n, b, |b| tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel));
+        } else if m <= FEW_ALONG && m <= n && b.rs == 1 {
             dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, a, b, (out, columns, 1), parallel));
         } else if m <= FEW_ACROSS && b.cs == 1 {
-            dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel));
+            tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel);
         } else if n <= FEW_ACROSS && a.cs == 1 {
             dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, b, a.t(), (out, 1, columns), parallel));
         } else {
@@ -208,7 +238,37 @@ unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat
     f(Mat { ptr: copy.as_ptr(), rs: k as isize, cs: 1 });
 }
 
-/// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k) times `b` (k x n).
+/// Calls `f` with a copy of `b` (k x n, dense along k) that is dense along n.
+///
+/// # Safety
+/// The machine has AVX-512; `b` is readable.
+unsafe fn turned<T: SkinnyGemm>(k: usize, n: usize, b: Mat<T>, f: impl FnOnce(Mat<T>)) {
+    // Whole registers are written, so there is room for as many rows and columns.
+    let (rows, columns) = (k.next_multiple_of(T::LANES), n.next_multiple_of(T::LANES));
+    let mut copy: Vec<T> = with_room(rows * columns);
+    // SAFETY: the caller's; there is this much room, and what is read of it afterwards has been written.
+    unsafe { turn::<T>(k, n, b, copy.as_mut_ptr(), columns) };
+    f(Mat { ptr: copy.as_ptr(), rs: columns as isize, cs: 1 });
+}
+
+/// Writes `b` (k x n, dense along k) to `to`, dense along n, whose rows lie `columns` apart.
+///
+/// # Safety
+/// The machine has AVX-512; `b` is readable, and `to` has room for both sizes rounded up to registers.
+#[target_feature(enable = "avx512f")]
+unsafe fn turn<T: SkinnyGemm>(k: usize, n: usize, b: Mat<T>, to: *mut T, columns: usize) {
+    for p in (0..k).step_by(T::LANES) {
+        let there = (k - p).min(T::LANES);
+        for j in (0..n).step_by(T::LANES) {
+            // SAFETY: the caller's; columns beyond the last are the last again.
+            unsafe {
+                T::Vector::put_transposed(|c| T::Vector::load_first(b.at(p, (j + c).min(n - 1)), there), to.add(p * columns + j), columns);
+            }
+        }
+    }
+}
+
+/// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k if `b` is) times `b` (k x n).
 ///
 /// # Safety
 /// The machine has AVX-512; `b` has the memory order `lies`, and `out` is dense along n where `b` is; the operands are readable, `out` is
@@ -228,24 +288,34 @@ unsafe fn tiles<T: SkinnyGemm>(
         let (first, end) = (t * width, n.min((t + 1) * width));
         for j in (first..end).step_by(step) {
             let now = step.min(end - j);
-            for i in (0..m).step_by(TILE) {
+            let tall = lies == DenseAlong::Across && now <= NARROW * T::LANES;
+            let mut i = 0;
+            while i < m {
                 macro_rules! tile {
                     ($R:literal) => {
                         // SAFETY: the caller's; these rows and columns are there, and this task alone writes these columns.
                         unsafe {
                             match lies {
                                 DenseAlong::Along => T::along::<$R>(k, a, b, j, now, i, out),
-                                DenseAlong::Across => T::across::<$R>(k, a, b, j, now, i, out),
+                                DenseAlong::Across if tall => T::across::<$R, NARROW>(k, a, b, j, now, i, out),
+                                DenseAlong::Across => T::across::<$R, TILE>(k, a, b, j, now, i, out),
                             }
                         }
                     };
                 }
                 match m - i {
+                    // SAFETY: as above.
+                    TALL.. if tall => unsafe {
+                        T::across::<TALL, NARROW>(k, a, b, j, now, i, out);
+                        i += TALL;
+                        continue;
+                    },
                     1 => tile!(1),
                     2 => tile!(2),
                     3 => tile!(3),
                     _ => tile!(4),
                 }
+                i += TILE;
             }
         }
     });

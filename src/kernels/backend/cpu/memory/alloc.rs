@@ -2,7 +2,9 @@
 //! hold.
 
 use super::stats;
+use crate::backend::live_memory::{self, BufferKey};
 use crate::backend::lock_order::{Table, assert_no_guard};
+use crate::backend::registry::Device;
 use crate::error::{Error, Result};
 use std::alloc::Layout as Raw;
 use std::ptr::NonNull;
@@ -56,10 +58,22 @@ pub fn reset_peak_memory_stats() {
     stats::reset_peak();
 }
 
-/// Accounts for a value that is stored inline in its storage (negative: it is freed).
+/// Accounts for a value that is stored inline in its storage, at this address.
 #[inline]
-pub fn count_inline(bytes: isize) {
-    stats::count(bytes);
+pub fn begin_inline(address: usize, bytes: usize) {
+    stats::count(bytes as isize);
+    if live_memory::is_registered(bytes) {
+        live_memory::add((Device::CPU, address), bytes);
+    }
+}
+
+/// The end of such a value.
+#[inline]
+pub fn end_inline(address: usize, bytes: usize) {
+    if live_memory::may_be_registered(bytes) {
+        live_memory::remove((Device::CPU, address), bytes);
+    }
+    stats::count(-(bytes as isize));
 }
 
 /// Bytes that are cached for reuse.
@@ -88,6 +102,7 @@ pub fn empty_cache() {
 /// Holds the cache's lock across a fork; otherwise the child could find it locked by a thread that it does not have.
 pub fn before_fork() {
     POOL.lock_for_fork();
+    live_memory::before_fork();
 }
 
 /// The end of `before_fork`, in parent and child.
@@ -96,7 +111,10 @@ pub fn before_fork() {
 /// This thread has called `before_fork`, and not this since.
 pub unsafe fn after_fork() {
     // SAFETY: the forking thread took the lock in `before_fork`; in the child it is that thread's copy.
-    unsafe { POOL.unlock_after_fork() };
+    unsafe {
+        live_memory::after_fork();
+        POOL.unlock_after_fork();
+    }
 }
 
 /// Limits the bytes of all tensors together; 0 stands for the memory of the machine and its cgroup.
@@ -194,6 +212,15 @@ impl Buffer {
         if cap >= HUGE {
             assert_no_guard("allocating a large buffer");
         }
+        let made = Buffer::allocate(bytes, cap)?;
+        if live_memory::is_registered(cap) {
+            live_memory::add(made.key(), cap);
+        }
+        Ok(made)
+    }
+
+    #[inline]
+    fn allocate(bytes: usize, cap: usize) -> Result<Buffer> {
         if cap >= POOLED {
             if !stats::reserve(cap, limit()) {
                 return Err(refuse(bytes, &format!("the limit is {} bytes", limit())));
@@ -235,10 +262,24 @@ impl Buffer {
     pub fn as_ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
+
+    /// The bytes that the allocator counts for it.
+    pub fn capacity(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its key among the memory that is alive.
+    pub fn key(&self) -> BufferKey {
+        (Device::CPU, self.ptr.as_ptr() as usize)
+    }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        // First: once the memory is free, another thread may get this address.
+        if live_memory::may_be_registered(self.bytes) {
+            live_memory::remove(self.key(), self.bytes);
+        }
         if self.bytes < POOLED {
             stats::count(-(self.bytes as isize));
         } else {

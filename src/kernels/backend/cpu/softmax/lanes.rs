@@ -2,6 +2,7 @@
 
 use crate::backend::cpu::math::{f32 as scalar, lanes};
 use crate::backend::cpu::num::{Avx512, F32x16};
+use crate::backend::interrupt;
 use crate::backend::requests::SoftmaxPass;
 
 const LANES: usize = F32x16::LANES;
@@ -10,6 +11,8 @@ const SIDE: usize = 4;
 /// Vectors of each chain whose sum is complete before it is added to the others: rounding errors grow with this number and the number of
 /// sums.
 const ROUNDS: usize = 64;
+/// Elements between two checks for interrupts: a multiple of what is folded at once.
+const STRETCH: usize = 16 * ROUNDS * SIDE * LANES;
 
 /// A row's operands, read in blocks; what is beyond its end counts as `fill`.
 #[derive(Clone, Copy)]
@@ -51,8 +54,24 @@ fn fold(n: usize, start: F32x16, f: impl Fn(usize) -> F32x16, merge: impl Fn(F32
         }
         total = merge(total, merge(merge(sides[0], sides[1]), merge(sides[2], sides[3])));
         first = end;
+        if first.is_multiple_of(STRETCH) {
+            interrupt::check();
+        }
     }
     total
+}
+
+/// Calls `f(i)` for the blocks that begin at `i`, of a row of `n`.
+#[inline(always)]
+fn each(n: usize, f: impl Fn(usize)) {
+    for first in (0..n).step_by(STRETCH) {
+        for i in (first..n.min(first + STRETCH)).step_by(LANES) {
+            f(i);
+        }
+        if n > STRETCH {
+            interrupt::check();
+        }
+    }
 }
 
 /// `count` rows of `n`, one after the other, of the passes of `softmax`: `x` is the input, backward the output; `g` is read backward only.
@@ -84,32 +103,32 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                     .total();
                     let (s, share) = (F32x16::splat(s), F32x16::splat(1.0 / s));
                     let made = VectorRow { x: out, n };
-                    for i in (0..n).step_by(LANES) {
+                    each(n, |i| {
                         let e = made.block(i, zero);
                         // The quotient but for its last bit, and its remainder.
                         let q = e * share;
                         put(i, q.neg_fma(s, e).fma(share, q));
-                    }
+                    });
                 }
                 SoftmaxPass { log: true, backward: false } => {
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
                     let s = F32x16::splat(scalar::log::<Avx512>(s));
-                    for i in (0..n).step_by(LANES) {
+                    each(n, |i| {
                         put(i, x.block(i, zero) - top - s);
-                    }
+                    });
                 }
                 SoftmaxPass { log: false, backward: true } => {
                     let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero) * x.block(i, zero), |a, b| a + b).total());
-                    for i in (0..n).step_by(LANES) {
+                    each(n, |i| {
                         put(i, x.block(i, zero) * (g.block(i, zero) - s));
-                    }
+                    });
                 }
                 SoftmaxPass { log: true, backward: true } => {
                     let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero), |a, b| a + b).total());
-                    for i in (0..n).step_by(LANES) {
+                    each(n, |i| {
                         put(i, lanes::exp(x.block(i, zero)).neg_fma(s, g.block(i, zero)));
-                    }
+                    });
                 }
             }
         }

@@ -7,6 +7,7 @@ mod lanes;
 use super::num::{Base, F32, F64, KernelNumber, dispatch};
 use super::reduce::BlockProducer;
 use super::threads::parallel_for;
+use crate::backend::interrupt;
 use crate::backend::requests::SoftmaxPass;
 use crate::pointwise::Real;
 
@@ -188,6 +189,9 @@ unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointe
     unsafe { dispatch!(rows_of, F64, (pass, rows, n, p)) }
 }
 
+/// Elements of a row between two checks for interrupts: a multiple of all numbers of lanes.
+const STRETCH: usize = 1 << 16;
+
 /// Folds `f` of n elements in lanes, more of them for more elements, and then as a tree.
 #[inline(always)]
 pub(super) fn fold<C: KernelNumber>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
@@ -198,16 +202,38 @@ pub(super) fn fold<C: KernelNumber>(n: usize, start: C, f: impl Fn(usize) -> C, 
     }
 }
 
+/// Calls `f` for every position of a row.
+#[inline(always)]
+fn each(n: usize, f: impl Fn(usize)) {
+    let mut i = 0;
+    while i < n {
+        let end = n.min(i + STRETCH);
+        while i < end {
+            f(i);
+            i += 1;
+        }
+        if i < n {
+            interrupt::check();
+        }
+    }
+}
+
 #[inline(always)]
 fn fold_lanes<C: KernelNumber, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
     let mut lanes = [start; L];
     let whole = n / L * L;
     let mut i = 0;
     while i < whole {
-        for (j, l) in lanes.iter_mut().enumerate() {
-            *l = merge(*l, f(i + j));
+        let end = whole.min(i + STRETCH);
+        while i < end {
+            for (j, l) in lanes.iter_mut().enumerate() {
+                *l = merge(*l, f(i + j));
+            }
+            i += L;
         }
-        i += L;
+        if i < whole {
+            interrupt::check();
+        }
     }
     if whole < n {
         // In an array of its own, so that the lanes above stay in registers.
@@ -286,34 +312,34 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
         match pass {
             SoftmaxPass { log: false, backward: false } => {
                 let m = fold(n, x(0), x, larger);
-                for i in 0..n {
+                each(n, |i| {
                     put(i, (x(i) - m).exp());
-                }
+                });
                 // SAFETY: written just now.
                 let e = |i: usize| unsafe { C::new(*p.out.add(i)) };
                 let s = fold(n, zero, e, |a, b| a + b);
-                for i in 0..n {
+                each(n, |i| {
                     put(i, e(i).div(s));
-                }
+                });
             }
             SoftmaxPass { log: true, backward: false } => {
                 let m = fold(n, x(0), x, larger);
                 let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b).log();
-                for i in 0..n {
+                each(n, |i| {
                     put(i, x(i) - m - s);
-                }
+                });
             }
             SoftmaxPass { log: false, backward: true } => {
                 let s = fold(n, zero, |i| g(i) * x(i), |a, b| a + b);
-                for i in 0..n {
+                each(n, |i| {
                     put(i, x(i) * (g(i) - s));
-                }
+                });
             }
             SoftmaxPass { log: true, backward: true } => {
                 let s = fold(n, zero, g, |a, b| a + b);
-                for i in 0..n {
+                each(n, |i| {
                     put(i, g(i) - x(i).exp() * s);
-                }
+                });
             }
         }
     }
@@ -331,6 +357,14 @@ unsafe fn columns<C: KernelNumber + Real>(pass: SoftmaxPass, n: usize, step: usi
             G => columns_sharing::<C, G>(pass, n, step, width, p),
             _ => columns_sharing::<C, NONE>(pass, n, step, width, p),
         }
+    }
+}
+
+/// Checks for interrupts at some of the rows.
+#[inline(always)]
+fn check_at(row: usize) {
+    if row > 0 && row.is_multiple_of(STRETCH / 8) {
+        interrupt::check();
     }
 }
 
@@ -364,6 +398,7 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
     if !pass.backward {
         top.iter_mut().enumerate().for_each(|(j, t)| *t = x(0, j));
         for i in 1..n {
+            check_at(i);
             top.iter_mut().enumerate().for_each(|(j, t)| *t = larger(*t, x(i, j)));
         }
     }
@@ -371,6 +406,7 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
     match pass {
         SoftmaxPass { log: false, backward: false } => {
             for i in 0..n {
+                check_at(i);
                 for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
                     let e = (x(i, j) - *t).exp();
                     put(i, j, e);
@@ -378,33 +414,40 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
                 }
             }
             for i in 0..n {
+                check_at(i);
                 sum.iter().enumerate().for_each(|(j, s)| put(i, j, out(i, j).div(*s)));
             }
         }
         SoftmaxPass { log: true, backward: false } => {
             for i in 0..n {
+                check_at(i);
                 for (j, (t, s)) in top.iter().zip(sum.iter_mut()).enumerate() {
                     *s = *s + (x(i, j) - *t).exp();
                 }
             }
             sum.iter_mut().for_each(|s| *s = s.log());
             for i in 0..n {
+                check_at(i);
                 top.iter().zip(sum.iter()).enumerate().for_each(|(j, (t, s))| put(i, j, x(i, j) - *t - *s));
             }
         }
         SoftmaxPass { log: false, backward: true } => {
             for i in 0..n {
+                check_at(i);
                 sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j) * x(i, j));
             }
             for i in 0..n {
+                check_at(i);
                 sum.iter().enumerate().for_each(|(j, s)| put(i, j, x(i, j) * (g(i, j) - *s)));
             }
         }
         SoftmaxPass { log: true, backward: true } => {
             for i in 0..n {
+                check_at(i);
                 sum.iter_mut().enumerate().for_each(|(j, s)| *s = *s + g(i, j));
             }
             for i in 0..n {
+                check_at(i);
                 sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
             }
         }

@@ -2,7 +2,9 @@
 //! as soon as the last work that uses it is recorded.
 
 use super::context::Context;
+use crate::backend::live_memory::{self, BufferKey};
 use crate::backend::lock_order::{Table, assert_no_guard};
+use crate::backend::registry::Device;
 use crate::backend::wgpu::native::api::Api;
 use crate::backend::wgpu::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
 use crate::error::{Error, ErrorKind, Result};
@@ -155,7 +157,11 @@ impl Buffer {
             None => Self::create(context, bytes, capacity)?,
         };
         pool.count(raw.capacity);
-        Ok(Buffer { context: context.clone(), raw: Some(raw), bytes })
+        let made = Buffer { context: context.clone(), raw: Some(raw), bytes };
+        if live_memory::is_registered(made.raw().capacity) {
+            live_memory::add(made.key(), made.raw().capacity);
+        }
+        Ok(made)
     }
 
     #[cold]
@@ -191,6 +197,11 @@ impl Buffer {
         std::ptr::eq(self, other)
     }
 
+    /// Its key among the memory that is alive. The address of the Rust object behind the library's handle is unique while it lives.
+    pub(crate) fn key(&self) -> BufferKey {
+        (Device::WGPU, self.raw().handle.0.addr())
+    }
+
     pub(crate) fn raw(&self) -> &RawBuffer {
         self.raw.as_ref().expect("a buffer that is not being dropped has memory")
     }
@@ -198,6 +209,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let Some(capacity) = self.raw.as_ref().map(|raw| raw.capacity) else { return };
+        if !self.context.forked() && live_memory::may_be_registered(capacity) {
+            live_memory::remove(self.key(), capacity);
+        }
         let Some(raw) = self.raw.take() else { return };
         if self.context.forked() {
             // The memory belongs to the parent, and threads of the parent may hold the locks.

@@ -1,0 +1,348 @@
+"""Functions of elements in Python: integers, bits of floats, powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core, return_types
+from ._composed import elements_on_host, into, need_tensor, pair
+from ._core import Tensor
+from ._overridable import overridable
+
+
+@overridable("input")
+def positive(input: Tensor) -> Tensor:
+    """Give the tensor itself.
+
+    Args:
+        input: A tensor of numbers.
+
+    Raises:
+        RuntimeError: Its elements are truth values.
+
+    Example:
+        >>> rgrad.positive(rgrad.tensor([1, -2]))
+        tensor([ 1, -2])
+    """
+    need_tensor("positive", input)
+    if input.dtype == _core.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@overridable("input")
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Tell whether the sign bit of each element is set; it is for -0.0.
+
+    Args:
+        input: A tensor.
+        out: Where the result is written.
+
+    Returns:
+        A bool tensor of the same shape.
+
+    Example:
+        >>> rgrad.signbit(rgrad.tensor([1.0, -0.0, -2.0]))
+        tensor([False,  True,  True])
+    """
+    need_tensor("signbit", input)
+    x = input.detach()
+    if x.dtype == _core.bool:
+        made = _core.zeros_like(x)
+    else:
+        made = _core.copysign(_core.ones_like(x), x) < 0 if x.dtype.is_floating_point else x < 0
+    return into(out, made, "signbit")
+
+
+@overridable("input", "values")
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Give 0 for negative elements, 1 for positive ones, and an element of ``values`` at 0.
+
+    It has no derivative.
+
+    Args:
+        input: A tensor.
+        values: A tensor of the same dtype that is broadcast with it.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Raises:
+        RuntimeError: The dtypes differ.
+
+    Example:
+        >>> rgrad.heaviside(rgrad.tensor([-1.0, 0.0, 2.0]), rgrad.tensor([0.5]))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
+    need_tensor("heaviside", input)
+    need_tensor("heaviside", values, "values")
+    if input.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return into(out, _heaviside(*_core.broadcast_tensors(input, values)), "heaviside")
+
+
+def _integers(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
+    a, b = pair(input, other)
+    if a.dtype == _core.bool or a.dtype.is_floating_point:
+        kind = "Bool" if a.dtype == _core.bool else str(a.dtype).rpartition(".")[2]
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind}'")
+    return a, b
+
+
+_gcd = elements_on_host("Gcd", np.gcd)
+_lcm = elements_on_host("Lcm", np.lcm)
+_nextafter = elements_on_host("Nextafter", np.nextafter)
+_heaviside = elements_on_host("Heaviside", lambda x, v: np.where(x == 0, v, (x > 0).astype(x.dtype)))
+_exponents = elements_on_host("FrexpExponent", lambda x: np.frexp(x)[1])
+
+
+@overridable("input", "other")
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the greatest common divisors of integers.
+
+    Args:
+        input: A tensor of integers.
+        other: A tensor of integers.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Raises:
+        NotImplementedError: The tensors have no integers.
+
+    Example:
+        >>> rgrad.gcd(rgrad.tensor([4, 9]), rgrad.tensor([6, 15]))
+        tensor([2, 3])
+    """
+    return into(out, _gcd(*_integers("gcd", input, other)), "gcd", same_dtype=False)
+
+
+@overridable("input", "other")
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the least common multiples of integers.
+
+    Args:
+        input: A tensor of integers.
+        other: A tensor of integers.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Raises:
+        NotImplementedError: The tensors have no integers.
+
+    Example:
+        >>> rgrad.lcm(rgrad.tensor([4, 9]), rgrad.tensor([6, 15]))
+        tensor([12, 45])
+    """
+    return into(out, _lcm(*_integers("lcm", input, other)), "lcm", same_dtype=False)
+
+
+@overridable("input", "other")
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Give the next float from ``input`` towards ``other``. It has no derivative.
+
+    Args:
+        input: A tensor of float32 or float64.
+        other: A tensor of float32 or float64.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Raises:
+        NotImplementedError: The tensors have other elements.
+
+    Example:
+        >>> rgrad.nextafter(rgrad.tensor([1.0]), rgrad.tensor([2.0])) > 1
+        tensor([True])
+    """
+    a, b = pair(input, other)
+    if a.dtype not in (_core.float32, _core.float64):
+        raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{str(a.dtype).rpartition('.')[2]}'")
+    return into(out, _nextafter(a, b), "nextafter", same_dtype=False)
+
+
+@overridable("input", "exponent")
+def float_power(input: Tensor | float, exponent: Tensor | float, *, out: Tensor | None = None) -> Tensor:
+    """Compute powers in float64.
+
+    Args:
+        input: A tensor or a number.
+        exponent: A tensor or a number.
+        out: Where the result is written: float64.
+
+    Returns:
+        A float64 tensor of the broadcast shape.
+
+    Raises:
+        RuntimeError: ``out`` has another dtype.
+
+    Example:
+        >>> rgrad.float_power(rgrad.tensor([2, 3]), 2)
+        tensor([4., 9.], dtype=rgrad.float64)
+    """
+    base, power = (x.to(_core.float64) if isinstance(x, Tensor) else x for x in (input, exponent))
+    if out is not None and out.dtype != _core.float64:
+        raise RuntimeError(
+            f"the output given to float_power has dtype {out.dtype} but the operation's result requires dtype Double"
+        )
+    return into(out, _core.pow(base, power), "float_power")
+
+
+@overridable("input", "exponent")
+def float_power_(input: Tensor, exponent: Tensor | float) -> Tensor:
+    """Write powers that are computed in float64 to a float64 tensor.
+
+    Args:
+        input: A float64 tensor.
+        exponent: A tensor or a number.
+
+    Returns:
+        The tensor.
+
+    Raises:
+        RuntimeError: It has another dtype.
+
+    Example:
+        >>> rgrad.tensor([2.0, 3.0], dtype=rgrad.float64).float_power_(2)
+        tensor([4., 9.], dtype=rgrad.float64)
+    """
+    if input.dtype != _core.float64:
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {input.dtype} but the operation's result requires dtype Double"
+        )
+    power = exponent.to(_core.float64) if isinstance(exponent, Tensor) else exponent
+    return input.pow_(power)
+
+
+@overridable("input")
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    """Split floats into fractions and powers of 2: ``input = mantissa * 2 ** exponent``.
+
+    Args:
+        input: A tensor of floats.
+        out: Two tensors that the results are written to.
+
+    Returns:
+        ``(mantissa, exponent)``: magnitudes from 0.5 to 1, and int32.
+
+    Raises:
+        RuntimeError: The tensor has no floats.
+
+    Example:
+        >>> rgrad.frexp(rgrad.tensor([3.0, 0.25])).exponent
+        tensor([ 2, -1], dtype=rgrad.int32)
+    """
+    need_tensor("frexp", input)
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    x = input.detach()
+    exponent = _exponents(x.float() if x.dtype != _core.float64 else x).to(_core.int32)
+    # In two factors, since the power itself may overflow or vanish.
+    half = -exponent // 2
+    kind = _core.float64 if input.dtype == _core.float64 else _core.float32
+    factor = [_core.exp2(e.to(kind)) for e in (half, -exponent - half)]
+    mantissa = (input.to(kind) * factor[0] * factor[1]).to(input.dtype)
+    if out is not None:
+        mantissa, exponent = (into(o, m, "frexp") for o, m in zip(out, (mantissa, exponent), strict=True))
+    return return_types.frexp(mantissa, exponent)
+
+
+@overridable("input")
+def fill(input: Tensor, value: Tensor | float) -> Tensor:
+    """Give a tensor of the same shape and dtype with one number everywhere.
+
+    Args:
+        input: A tensor.
+        value: A number, or a tensor without dimensions, which has a gradient.
+
+    Returns:
+        A new tensor.
+
+    Example:
+        >>> rgrad.fill(rgrad.ones(2), 3)
+        tensor([3., 3.])
+    """
+    need_tensor("fill", input)
+    if isinstance(value, Tensor):
+        if value.dim():
+            raise RuntimeError(
+                f"fill only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions."
+            )
+        return value.to(device=input.device, dtype=input.dtype).expand(input.shape).clone()
+    return _core.full_like(input, value)
+
+
+@overridable("input")
+def is_signed(input: Tensor) -> bool:
+    """Tell whether the dtype of a tensor has negative numbers.
+
+    Args:
+        input: A tensor.
+
+    Example:
+        >>> rgrad.is_signed(rgrad.tensor([1]))
+        True
+    """
+    return bool(input.is_signed())
+
+
+def range(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    *,
+    out: Tensor | None = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Give the numbers from ``start`` to ``end``, both included; :func:`rgrad.arange` is preferred.
+
+    Args:
+        start: The first number.
+        end: The last number that may occur.
+        step: The distance of neighbours.
+        out: Where the result is written.
+        dtype: The dtype, by default the default dtype.
+        layout: Has no effect.
+        device: The device.
+        pin_memory: Has no effect.
+        requires_grad: Whether a gradient is wanted.
+
+    Returns:
+        A vector.
+
+    Raises:
+        RuntimeError: ``step`` is 0, or leads away from ``end``.
+
+    Example:
+        >>> rgrad.range(1, 4)
+        tensor([1., 2., 3., 4.])
+    """
+    import warnings
+
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    if end is None:
+        raise TypeError("range() missing 1 required positional argument: 'end'")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step) + 1
+    kind = _core.get_default_dtype() if dtype is None else dtype
+    made = (_core.arange(count, dtype=_core.float64) * step + start).to(kind).to(device or _core.get_default_device())
+    return into(out, made, "range").requires_grad_(requires_grad)

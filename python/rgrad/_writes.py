@@ -1,0 +1,487 @@
+"""Writes at positions, out of place and in place, and views as copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._composed import batched_first, into, need_tensor
+from ._core import Tensor, _ask_torch_function, _has_torch_function_variadic
+from ._overridable import overridable
+from .autograd.function import Function
+
+# ------------------------------------------------------------------------------------------- reductions at positions
+
+
+def _reduce_at(ufunc: Any, start: Any, input: Tensor, dim: int, index: Tensor, src: Tensor, include: bool) -> Tensor:
+    made = np.array(input.detach().cpu().numpy())
+    at = index.detach().cpu().numpy()
+    values = src.detach().cpu().numpy()[tuple(slice(n) for n in at.shape)]
+    places = list(np.indices(at.shape, sparse=True))
+    places[dim] = at
+    if not include:
+        made[tuple(places)] = start(made.dtype)
+    ufunc.at(made, tuple(places), values)
+    return _core.from_numpy(made).to(input.device)
+
+
+def _function(name: str, rules: tuple[Any, ...]) -> Any:
+    """The ``apply`` of a Function with these methods."""
+    made: Any = type(name, (Function,), {"__module__": __name__, **{f.__name__: staticmethod(f) for f in rules}})
+    return made.apply
+
+
+def _extreme(name: str, ufunc: Any, start: Callable[[Any], Any]) -> Any:
+    """The largest or smallest at positions; equal ones share the gradient."""
+
+    def forward(input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Tensor:
+        return _reduce_at(ufunc, start, input, dim, index, src, include)
+
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        input, src, index, ctx.dim, ctx.include = inputs
+        ctx.save_for_backward(input, src, index, output)
+        ctx.save_for_forward(input, src, index, output)
+
+    def shares(saved: Any, dim: int, include: bool) -> tuple[Tensor, Tensor]:
+        input, src, index, output = saved
+        part = src[tuple(slice(n) for n in index.shape)]
+        mine = (input == output).to(input.dtype)
+        if not include:
+            mine = mine.scatter(dim, index, value=0.0)
+        theirs = (part == output.gather(dim, index)).to(input.dtype)
+        count = mine.scatter_add(dim, index, theirs).clamp(min=1)
+        return mine / count, theirs / count.gather(dim, index)
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        saved = ctx.saved_tensors
+        mine, theirs = shares(saved, ctx.dim, ctx.include)
+        part = grad.gather(ctx.dim, saved[2]) * theirs
+        if part.shape != saved[1].shape:
+            whole = _core.zeros_like(saved[1])
+            whole[tuple(slice(n) for n in part.shape)] = part
+            part = whole
+        return grad * mine, part, None, None, None
+
+    def jvp(ctx: Any, moved: Tensor | None, source: Tensor | None, *rest: Any) -> Tensor:
+        input, src, index, output = (_core._primal(x) for x in ctx.saved_tensors)
+        mine, theirs = shares((input, src, index, output), ctx.dim, ctx.include)
+        made = _core.zeros_like(output) if moved is None else moved * mine
+        if source is not None:
+            made = made.scatter_add(ctx.dim, index, source[tuple(slice(n) for n in index.shape)] * theirs)
+        return made
+
+    def vmap(info: Any, in_dims: Any, input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Any:
+        tensors = batched_first(info, in_dims[:3], (input, src, index))
+        return apply(*tensors, dim + 1, include), 0
+
+    rules = (forward, setup_context, backward, jvp, vmap)
+    apply = _function(name, rules)
+    return apply
+
+
+def _with_zeros(nonzero: Tensor, is_zero: Tensor, count: Tensor, zero: Tensor, factor: Tensor) -> Tensor:
+    """The product of the other factors, from that of the nonzero ones; right up to the second derivative."""
+    count = count - is_zero.to(count.dtype)
+    others = _core.where(is_zero, zero - factor, zero)
+    nothing = _core.zeros_like(nonzero)
+    return _core.where(count == 0, nonzero, _core.where(count == 1, nonzero * others, nothing))
+
+
+def _product(name: str) -> Any:
+    """The product at positions; its derivative is made of products without one factor."""
+
+    def forward(input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Tensor:
+        return _reduce_at(np.multiply, lambda kind: np.ones((), kind), input, dim, index, src, include)
+
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        input, src, index, ctx.dim, ctx.include = inputs
+        ctx.save_for_backward(input, src, index)
+        ctx.save_for_forward(input, src, index)
+
+    def others(saved: Any, dim: int, include: bool) -> tuple[Tensor, Tensor]:
+        """For each factor the product of the others at its place."""
+        input, src, index = saved
+        part = src[tuple(slice(n) for n in index.shape)]
+        mine, theirs = input == 0, part == 0
+        if not include:
+            mine = mine.scatter(dim, index, value=False)
+        filled = _core.where(mine, _core.ones_like(input), input)
+        full = apply(filled, _core.where(theirs, _core.ones_like(part), part), index, dim, include)
+        zeros = mine.to(_core.int64).scatter_add(dim, index, theirs.to(_core.int64))
+        touched = _core.ones_like(input) if include else _core.ones_like(input).scatter(dim, index, value=0.0)
+        own = full / filled * touched if include else touched
+        # A zero is a factor that has a derivative: with one zero at a place it is the sum of the zeros there.
+        nothing = _core.zeros_like(part)
+        start = _core.where(mine, input, _core.zeros_like(input))
+        zero = start.scatter_add(dim, index, _core.where(theirs, part, nothing))
+        at, count, zero_at = (x.gather(dim, index) for x in (full, zeros, zero))
+        rest = at / _core.where(theirs, _core.ones_like(part), part)
+        rest = _with_zeros(rest, theirs, count, zero_at, part)
+        return (_with_zeros(own, mine, zeros, zero, input) if include else own), rest
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        saved = ctx.saved_tensors
+        mine, theirs = others(saved, ctx.dim, ctx.include)
+        part = grad.gather(ctx.dim, saved[2]) * theirs
+        if part.shape != saved[1].shape:
+            whole = _core.zeros_like(saved[1])
+            whole[tuple(slice(n) for n in part.shape)] = part
+            part = whole
+        return grad * mine, part, None, None, None
+
+    def jvp(ctx: Any, moved: Tensor | None, source: Tensor | None, *rest: Any) -> Tensor:
+        input, src, index = (_core._primal(x) for x in ctx.saved_tensors)
+        mine, theirs = others((input, src, index), ctx.dim, ctx.include)
+        made = _core.zeros_like(input) if moved is None else moved * mine
+        if source is not None:
+            made = made.scatter_add(ctx.dim, index, source[tuple(slice(n) for n in index.shape)] * theirs)
+        return made
+
+    def vmap(info: Any, in_dims: Any, input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Any:
+        tensors = batched_first(info, in_dims[:3], (input, src, index))
+        return apply(*tensors, dim + 1, include), 0
+
+    rules = (forward, setup_context, backward, jvp, vmap)
+    apply = _function(name, rules)
+    return apply
+
+
+def _lowest(kind: Any) -> Any:
+    return -np.inf if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min
+
+
+def _highest(kind: Any) -> Any:
+    return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
+
+
+_amax = _extreme("ScatterAmax", np.maximum, _lowest)
+_amin = _extreme("ScatterAmin", np.minimum, _highest)
+_prod = _product("ScatterProd")
+
+
+def _reduced(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include: bool) -> Tensor:
+    half = input.dtype in (_core.float16, _core.bfloat16)
+    if half:
+        made = _reduced(name, input.float(), dim, index, src.float(), reduce, include)
+        return made.to(input.dtype)
+    if reduce in ("sum", "mean"):
+        start = input if include else input.scatter(dim, index, value=0)
+        made = start.scatter_add(dim, index, src)
+        if reduce == "sum":
+            return made
+        ones = _core.ones_like(input.detach())
+        start = ones if include else ones.scatter(dim, index, value=0)
+        count = start.scatter_add(dim, index, _core.ones_like(src.detach())).clamp(min=1)
+        return made / count if input.dtype.is_floating_point else _core.div(made, count, rounding_mode="floor")
+    chosen = {"prod": _prod, "amax": _amax, "amin": _amin}[reduce]
+    result: Tensor = chosen(input, src, index, dim, include)
+    return result
+
+
+def _check_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> int:
+    need_tensor(name, index, "index")
+    need_tensor(name, src, "src")
+    if not -max(input.dim(), 1) <= dim < max(input.dim(), 1):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(input.dim(), 1)}, {max(input.dim(), 1) - 1}], "
+            f"but got {dim})"
+        )
+    if index.dtype != _core.int64:
+        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+    if src.dtype != input.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    return dim % max(input.dim(), 1)
+
+
+@overridable("input", "index", "src")
+def scatter_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Combine elements of ``src`` at positions along a dimension.
+
+    Args:
+        input: A tensor.
+        dim: The dimension of the positions.
+        index: Positions, int64; its sizes are at most those of ``src``, and, but for ``dim``, those of ``input``.
+        src: A tensor of the same dtype.
+        reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
+        include_self: Whether the elements of ``input`` belong to what is combined.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the shape of ``input``; where nothing is written it has its elements.
+
+    Raises:
+        IndexError: There is no such dimension.
+        RuntimeError: Shapes or dtypes do not fit, a position is out of range, or there is no such reduction.
+
+    Example:
+        >>> index = rgrad.tensor([0, 0, 1])
+        >>> rgrad.scatter_reduce(rgrad.ones(2), 0, index, rgrad.tensor([2.0, 3.0, 4.0]), "sum")
+        tensor([6., 5.])
+    """
+    need_tensor("scatter_reduce", input)
+    dim = _check_reduce("scatter", input, dim, index, src)
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    # It checks shapes and positions.
+    if reduce not in ("sum", "mean"):
+        input.detach().scatter(dim, index, src.detach())
+    if index.numel() == 0:
+        return into(out, input.clone(), "scatter_reduce")
+    if not input.dim():
+        made = _reduced(
+            "scatter", input.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self
+        ).reshape(())
+    else:
+        made = _reduced("scatter", input, dim, index, src, reduce, include_self)
+    return into(out, made, "scatter_reduce")
+
+
+@overridable("input", "index", "source")
+def index_reduce(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Combine slices of ``source`` at positions along a dimension.
+
+    Args:
+        input: A tensor.
+        dim: The dimension of the positions.
+        index: A vector of positions, int32 or int64.
+        source: A tensor of the same dtype, with as many slices as there are positions.
+        reduce: ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
+        include_self: Whether the elements of ``input`` belong to what is combined.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the shape of ``input``.
+
+    Raises:
+        IndexError: There is no such dimension, or a position is out of range.
+        RuntimeError: Shapes or dtypes do not fit, or there is no such reduction.
+
+    Example:
+        >>> rgrad.index_reduce(rgrad.ones(2), 0, rgrad.tensor([0, 0]), rgrad.tensor([2.0, 3.0]), "prod")
+        tensor([6., 1.])
+    """
+    need_tensor("index_reduce", input)
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}")
+    if index.dtype not in (_core.int32, _core.int64):
+        raise RuntimeError("index_reduce(): Expected dtype int32/int64 for index")
+    dim = _check_reduce("index_reduce", input, dim, index.to(_core.int64), source)
+    # It checks shapes and positions.
+    input.detach().index_add(dim, index, source.detach())
+    shape = [-1 if d == dim else 1 for d in range(source.dim())]
+    places = index.to(_core.int64).reshape(shape).expand(source.shape)
+    return into(out, _reduced("index_reduce", input, dim, places, source, reduce, include_self), "index_reduce")
+
+
+# ---------------------------------------------------------------------------------------------------- other positions
+
+
+@overridable("input", "index", "source")
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """Give a copy with elements replaced at positions in the flattened tensor.
+
+    Args:
+        input: A tensor.
+        index: Positions, int64.
+        source: As many elements as there are positions, of the same dtype.
+        accumulate: Add them to the elements instead.
+
+    Returns:
+        A tensor of the shape of ``input``.
+
+    Raises:
+        IndexError: A position is out of range, or the numbers of elements differ.
+        RuntimeError: The dtypes differ.
+
+    Example:
+        >>> rgrad.put(rgrad.zeros(2, 2), rgrad.tensor([1, -1]), rgrad.tensor([5.0, 6.0]))
+        tensor([[0., 5.],
+                [0., 6.]])
+    """
+    need_tensor("put", input)
+    if index.dtype != _core.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
+    if source.dtype != input.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {input.dtype} and "
+            f"source.dtype = {source.dtype}"
+        )
+    if index.numel() != source.numel():
+        raise IndexError(
+            f"put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.numel()}, index.numel() = {index.numel()}"
+        )
+    made = input.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate)
+    return made.reshape(input.shape)
+
+
+@overridable("input", "src")
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """Give a copy with the elements of a strided view replaced.
+
+    Args:
+        input: A tensor.
+        src: A tensor of the shape ``size``.
+        size: The shape of the view.
+        stride: Its strides, in elements.
+        storage_offset: Its first element, by default that of ``input``.
+
+    Returns:
+        A tensor of the shape of ``input``.
+
+    Raises:
+        RuntimeError: The shapes differ, or the view reaches beyond the memory.
+
+    Example:
+        >>> rgrad.as_strided_scatter(rgrad.zeros(4), rgrad.ones(2), (2,), (3,))
+        tensor([1., 0., 0., 1.])
+    """
+    need_tensor("as_strided_scatter", input)
+    if tuple(src.shape) != tuple(size):
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
+            f"{list(size)}"
+        )
+    if not input.is_contiguous():
+        made = input.clone()
+        made.as_strided(size, stride, storage_offset).copy_(src)
+        return made
+    places = _core.arange(input.numel(), device=input.device).as_strided(size, stride, storage_offset or 0)
+    return input.reshape(-1).index_put((places.reshape(-1),), src.reshape(-1)).reshape(input.shape)
+
+
+@overridable("input")
+def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Write a number to the main diagonal.
+
+    Args:
+        input: A tensor of two dimensions, or of more that have one size.
+        fill_value: The number.
+        wrap: Begin again below the last row of a tall matrix.
+
+    Returns:
+        The tensor.
+
+    Raises:
+        RuntimeError: There are fewer dimensions, or their sizes differ.
+
+    Example:
+        >>> rgrad.zeros(2, 2).fill_diagonal_(3)
+        tensor([[3., 0.],
+                [0., 3.]])
+    """
+    need_tensor("fill_diagonal_", input)
+    if input.dim() < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if input.dim() > 2 and len(set(input.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    rows, columns = input.shape[0], input.shape[1]
+    step = sum(input.stride())
+    start = input.storage_offset()
+    if min(input.shape):
+        input.as_strided((min(input.shape),), (step,), start).fill_(fill_value)
+    if wrap and input.dim() == 2 and rows > columns + 1:
+        start += input.stride(0) * (columns + 1)
+        for first in range(columns + 1, rows, columns + 1):
+            count = min(columns, rows - first)
+            input.as_strided((count,), (step,), start).fill_(fill_value)
+            start += input.stride(0) * (columns + 1)
+    return input
+
+
+@overridable("input")
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
+    """Give the positions of what is not 0 in a tensor of a known number of rows.
+
+    Args:
+        input: A tensor.
+        size: The number of rows; further positions are left out.
+        fill_value: Stands in rows that are left over.
+        out: Where the result is written.
+
+    Returns:
+        Shape ``(size, dimensions)``, int64.
+
+    Raises:
+        RuntimeError: ``size`` is negative.
+
+    Example:
+        >>> rgrad.nonzero_static(rgrad.tensor([0, 3, 4]), size=3)
+        tensor([[ 1],
+                [ 2],
+                [-1]])
+    """
+    need_tensor("nonzero_static", input)
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = input.nonzero()[:size]
+    rest = _core.full((size - found.shape[0], input.dim()), fill_value, dtype=_core.int64, device=input.device)
+    return into(out, _core.cat([found, rest], 0), "nonzero_static")
+
+
+# ------------------------------------------------------------------------------------------------------ views as copies
+
+
+def _copied(view: str, parameters: str) -> Callable[..., Any]:
+    """The form of a view that gives a copy. ``parameters`` are those behind the tensor."""
+
+    def form(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if type(input) is not Tensor and _has_torch_function_variadic(input):
+            return _ask_torch_function(form, (input,), (input, *args), kwargs)
+        out = kwargs.pop("out", None)
+        made = getattr(input, view)(*args, **kwargs)
+        if isinstance(made, (tuple, list)):
+            return tuple(part.clone() for part in made)
+        return into(out, made.clone(memory_format=_core.contiguous_format), f"{view}_copy")
+
+    form.__name__ = form.__qualname__ = f"{view}_copy"
+    form.__module__ = __name__
+    form.__doc__ = f"""Give a copy of what :func:`{view}` views.
+
+    Args:
+        input: A tensor.
+        args: As for the view{f": {parameters}" if parameters else ""}.
+        kwargs: As for the view, and ``out``.
+    """
+    return form
+
+
+alias_copy = _copied("alias", "")
+as_strided_copy = _copied("as_strided", "size, stride, storage_offset")
+detach_copy = _copied("detach", "")
+diagonal_copy = _copied("diagonal", "offset, dim1, dim2")
+expand_copy = _copied("expand", "size")
+narrow_copy = _copied("narrow", "dim, start, length")
+permute_copy = _copied("permute", "dims")
+select_copy = _copied("select", "dim, index")
+split_copy = _copied("split", "split_size, dim")
+squeeze_copy = _copied("squeeze", "dim")
+t_copy = _copied("t", "")
+transpose_copy = _copied("transpose", "dim0, dim1")
+unbind_copy = _copied("unbind", "dim")
+unfold_copy = _copied("unfold", "dimension, size, step")
+unsqueeze_copy = _copied("unsqueeze", "dim")
+view_copy = _copied("view", "size")

@@ -1,0 +1,334 @@
+"""Linear algebra under the names that PyTorch has at its top level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core, return_types
+from .._core import Tensor
+from .._overridable import overridable
+from ._determinants import det as _det
+from ._determinants import slogdet as _slogdet
+from ._factor import cholesky as _cholesky
+from ._factor import lu_factor, lu_factor_ex
+from ._factor import lu_solve as _lu_solve
+from ._factor import qr as _qr
+from ._norms import matrix_norm, vector_norm
+from ._products import householder_product
+from ._products import matrix_exp as _matrix_exp
+from ._products import matrix_power as _matrix_power
+from ._solve import inv, pair_into, solve_triangular
+from ._spectrum import pinv
+from ._spectrum import svd as _svd
+
+
+@overridable("input")
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the inverses of square matrices; see :func:`rgrad.linalg.inv`.
+
+    Args:
+        input: Shape ``(*, n, n)``, float32 or float64.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape.
+
+    Example:
+        >>> rgrad.inverse(rgrad.tensor([[2.0]]))
+        tensor([[0.5000]])
+    """
+    return inv(input, out=out)
+
+
+@overridable("input")
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """Compute the pseudo-inverses of matrices; see :func:`rgrad.linalg.pinv`.
+
+    Args:
+        input: Shape ``(*, m, n)``, float32 or float64.
+        rcond: Singular values up to this times the largest one count as 0.
+
+    Returns:
+        Shape ``(*, n, m)``.
+
+    Example:
+        >>> rgrad.pinverse(rgrad.tensor([[2.0], [0.0]]))
+        tensor([[0.5000, 0.0000]])
+    """
+    return pinv(input, rcond)
+
+
+@overridable("input")
+def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute Cholesky factors; see :func:`rgrad.linalg.cholesky`.
+
+    Args:
+        input: Shape ``(*, n, n)``, float32 or float64.
+        upper: Give the upper factor.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape.
+
+    Example:
+        >>> rgrad.cholesky(rgrad.tensor([[4.0]]))
+        tensor([[2.]])
+    """
+    return _cholesky(input, upper=upper, out=out)
+
+
+@overridable("input")
+def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute determinants; see :func:`rgrad.linalg.det`.
+
+    Args:
+        input: Shape ``(*, n, n)``, float32 or float64.
+        out: Where the result is written.
+
+    Returns:
+        Shape ``(*)``.
+
+    Example:
+        >>> rgrad.det(2 * rgrad.eye(2))
+        tensor(4.)
+    """
+    return _det(input, out=out)
+
+
+@overridable("input")
+def matrix_exp(input: Tensor) -> Tensor:
+    """Compute the exponentials of square matrices; see :func:`rgrad.linalg.matrix_exp`.
+
+    Args:
+        input: Shape ``(*, n, n)``, float32 or float64.
+
+    Returns:
+        A tensor of the same shape.
+
+    Example:
+        >>> rgrad.matrix_exp(rgrad.zeros(1, 1))
+        tensor([[1.]])
+    """
+    return _matrix_exp(input)
+
+
+@overridable("input")
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """Compute the powers of square matrices; see :func:`rgrad.linalg.matrix_power`.
+
+    Args:
+        input: Shape ``(*, m, m)``.
+        n: The exponent; a negative one is that of the inverse.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape.
+
+    Example:
+        >>> rgrad.matrix_power(rgrad.tensor([[2.0]]), -2)
+        tensor([[0.2500]])
+    """
+    return _matrix_power(input, n, out=out)
+
+
+@overridable("input")
+def qr(input: Tensor, some: bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+    """Compute QR factorisations; see :func:`rgrad.linalg.qr`.
+
+    Args:
+        input: Shape ``(*, m, n)``, float32 or float64.
+        some: Give the reduced factors instead of the complete ones.
+        out: Two tensors that the results are written to.
+
+    Returns:
+        ``(Q, R)``.
+
+    Example:
+        >>> rgrad.qr(rgrad.ones(3, 2)).Q.shape
+        rgrad.Size([3, 2])
+    """
+    return return_types.qr(*pair_into(out, tuple(_qr(input, "reduced" if some else "complete")), "qr"))
+
+
+@overridable("input")
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+    """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`.
+
+    Args:
+        input: Shape ``(*, m, n)``, float32 or float64.
+        some: Give the reduced factors instead of square ones.
+        compute_uv: Give ``U`` and ``V``; they are zeros otherwise.
+        out: Three tensors that the results are written to.
+
+    Returns:
+        ``(U, S, V)``.
+
+    Example:
+        >>> rgrad.svd(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+        tensor([4., 3.])
+    """
+    U, S, Vh = _svd(input, not some)
+    V = Vh.mT
+    if not compute_uv:
+        m, n = input.shape[-2:]
+        U, V = (_core.zeros(*input.shape[:-2], k, k, dtype=input.dtype, device=input.device) for k in (m, n))
+    return return_types.svd(*pair_into(out, (U, S, V), "svd"))
+
+
+@overridable("input")
+def slogdet(input: Tensor, *, out: Any = None) -> tuple[Tensor, ...]:
+    """Compute the signs and logarithms of determinants; see :func:`rgrad.linalg.slogdet`.
+
+    Args:
+        input: Shape ``(*, n, n)``, float32 or float64.
+        out: Two tensors that the results are written to.
+
+    Returns:
+        ``(sign, logabsdet)``.
+
+    Example:
+        >>> rgrad.slogdet(rgrad.eye(2)).logabsdet
+        tensor(0.)
+    """
+    made: tuple[Tensor, ...] = return_types.slogdet(*_slogdet(input, out=out))
+    return made
+
+
+@overridable("A")
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
+    """Compute LU factorisations; see :func:`rgrad.linalg.lu_factor`.
+
+    Args:
+        A: Shape ``(*, m, n)``, float32 or float64.
+        pivot: Exchange rows so that pivots are large.
+        get_infos: Give, as a third result, which matrices are singular, instead of an error.
+        out: Tensors that the results are written to.
+
+    Returns:
+        ``(LU, pivots)``, or ``(LU, pivots, info)``.
+
+    Raises:
+        RuntimeError: A matrix is singular, and ``get_infos`` is not set.
+
+    Example:
+        >>> rgrad.lu(rgrad.eye(2))[0]
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    made = tuple(lu_factor_ex(A, pivot=pivot)) if get_infos else tuple(lu_factor(A, pivot=pivot))
+    return pair_into(out, made, "lu")
+
+
+@overridable("input", "LU_data", "LU_pivots")
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Solve with an LU factorisation; see :func:`rgrad.linalg.lu_solve`.
+
+    Args:
+        input: Shape ``(*, n, k)``.
+        LU_data: Shape ``(*, n, n)``.
+        LU_pivots: Shape ``(*, n)``.
+        out: Where the result is written.
+
+    Returns:
+        The solutions.
+
+    Example:
+        >>> rgrad.lu_solve(rgrad.ones(2, 1), *rgrad.lu(2 * rgrad.eye(2)))
+        tensor([[0.5000],
+                [0.5000]])
+    """
+    return _lu_solve(LU_data, LU_pivots, input, out=out)
+
+
+@overridable("input", "A")
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+    *,
+    out: Any = None,
+) -> tuple[Tensor, ...]:
+    """Solve with triangular matrices; see :func:`rgrad.linalg.solve_triangular`.
+
+    Args:
+        input: Shape ``(*, n, k)``.
+        A: Shape ``(*, n, n)``.
+        upper: Whether the matrices are upper triangular.
+        transpose: Solve with the transposes.
+        unitriangular: Take the diagonal for ones.
+        out: Two tensors that the results are written to.
+
+    Returns:
+        ``(solution, cloned_coefficient)``: the second is a copy of the matrices.
+
+    Example:
+        >>> rgrad.triangular_solve(rgrad.ones(1, 1), rgrad.tensor([[2.0]])).solution
+        tensor([[0.5000]])
+    """
+    M = A.mT if transpose else A
+    made = solve_triangular(M, input, upper=upper != transpose, unitriangular=unitriangular)
+    return return_types.triangular_solve(*pair_into(out, (made, A.clone()), "triangular_solve"))
+
+
+@overridable("input", "input2")
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute products of Householder's reflections; see :func:`rgrad.linalg.householder_product`.
+
+    Args:
+        input: Shape ``(*, m, n)``: the vectors.
+        input2: Shape ``(*, k)``: their factors.
+        out: Where the result is written.
+
+    Returns:
+        Shape ``(*, m, n)``.
+
+    Example:
+        >>> rgrad.orgqr(rgrad.eye(1), rgrad.zeros(1))
+        tensor([[1.]])
+    """
+    return householder_product(input, input2, out=out)
+
+
+@overridable("input")
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Compute the sums of the singular values; see :func:`rgrad.linalg.matrix_norm`.
+
+    Args:
+        input: A tensor with two dimensions or more.
+        dim: The dimensions of the matrices.
+        keepdim: Keep them with size 1.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the other dimensions.
+
+    Example:
+        >>> rgrad.nuclear_norm(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(7.)
+    """
+    return matrix_norm(input, "nuc", dim, keepdim, out=out)
+
+
+@overridable("input")
+def frobenius_norm(
+    input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """Compute the roots of the sums of squares; see :func:`rgrad.linalg.matrix_norm`.
+
+    Args:
+        input: A tensor of floats.
+        dim: One or two dimensions, or none for all.
+        keepdim: Keep them with size 1.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the other dimensions.
+
+    Example:
+        >>> rgrad.frobenius_norm(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]]), (0, 1))
+        tensor(5.)
+    """
+    return vector_norm(input, 2, dim, keepdim, out=out)

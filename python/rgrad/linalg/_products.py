@@ -1,0 +1,350 @@
+"""Products and powers of matrices."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._composed import into, need_tensor
+from .._core import Tensor
+from .._numeric import chain_matmul
+from .._overridable import overridable
+from ._host import check_matrix, eye_like, primitive, widened, without_autocast
+from ._solve import inv, solve
+
+
+@overridable("input", "other")
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """Compute the cross products of vectors of three elements.
+
+    Args:
+        input: A tensor with three elements along ``dim``.
+        other: A tensor that is broadcast with it.
+        dim: The dimension of the vectors.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Raises:
+        RuntimeError: There are not three elements along ``dim``, or the numbers of dimensions differ.
+
+    Example:
+        >>> rgrad.linalg.cross(rgrad.tensor([1, 0, 0]), rgrad.tensor([0, 1, 0]))
+        tensor([0, 0, 1])
+    """
+    need_tensor("linalg.cross", input)
+    need_tensor("linalg.cross", other, "other")
+    if input.dim() != other.dim():
+        raise RuntimeError(
+            f"linalg.cross: inputs must have the same number of dimensions, got {input.dim()} and {other.dim()}"
+        )
+    if input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
+        )
+    a, b = _core.broadcast_tensors(input, other)
+    return into(out, a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim), "linalg.cross")
+
+
+@overridable("x", "y")
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """Compute the dot products of vectors along a dimension.
+
+    Args:
+        x: A tensor.
+        y: A tensor that is broadcast with it.
+        dim: The dimension of the vectors.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the other dimensions.
+
+    Example:
+        >>> rgrad.linalg.vecdot(rgrad.tensor([1.0, 2.0]), rgrad.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+    need_tensor("linalg.vecdot", x)
+    need_tensor("linalg.vecdot", y, "y")
+    if _core._autocasts() and _core.is_autocast_enabled(x.device.type):
+        small = _core.get_autocast_dtype(x.device.type)
+        x, y = (t.to(small) if t.is_floating_point() and t.dtype != _core.float64 else t for t in (x, y))
+    made = (x * y).sum(dim)
+    return into(out, made.to(_core.promote_types(x.dtype, y.dtype)), "linalg.vecdot")
+
+
+@overridable("A")
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Give the diagonals of matrices as a view.
+
+    Args:
+        A: A tensor with two dimensions or more.
+        offset: Which diagonal: above the main one if positive.
+        dim1: The dimension of the rows.
+        dim2: The dimension of the columns.
+
+    Returns:
+        A view; the diagonal is its last dimension.
+
+    Example:
+        >>> rgrad.linalg.diagonal(rgrad.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
+    return A.diagonal(offset, dim1, dim2)
+
+
+def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Compute the product of matrices in the order with the fewest multiplications.
+
+    Args:
+        tensors: Two or more; the first and the last may be vectors.
+        out: Where the result is written.
+
+    Returns:
+        The product.
+
+    Raises:
+        RuntimeError: There are fewer than two, or their sizes do not fit.
+
+    Example:
+        >>> rgrad.linalg.multi_dot([rgrad.ones(2), rgrad.ones(2, 3), rgrad.ones(3)])
+        tensor(6.)
+    """
+    if len(tensors) < 2:
+        raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
+    matrices = list(tensors)
+    for i, m in enumerate(matrices):
+        need_tensor("multi_dot", m, f"tensors[{i}]")
+        ends = i in (0, len(matrices) - 1)
+        if m.dim() != 2 and not (ends and m.dim() == 1):
+            raise RuntimeError(f"multi_dot(): tensor {i} must be {'1D or 2D' if ends else '2D'} but got {m.dim()}D")
+    row, column = matrices[0].dim() == 1, matrices[-1].dim() == 1
+    if row:
+        matrices[0] = matrices[0].unsqueeze(0)
+    if column:
+        matrices[-1] = matrices[-1].unsqueeze(1)
+    for a, b in itertools.pairwise(matrices):
+        if a.shape[1] != b.shape[0]:
+            raise RuntimeError(
+                f"multi_dot(): tensors with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
+            )
+    made = chain_matmul(*matrices)
+    made = made.squeeze(-1) if column else made
+    return into(out, made.squeeze(0) if row else made, "multi_dot")
+
+
+@overridable("A")
+def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """Compute the powers of square matrices by repeated squaring.
+
+    Args:
+        A: Shape ``(*, m, m)``.
+        n: The exponent; a negative one is that of the inverse.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape.
+
+    Raises:
+        LinAlgError: A matrix is singular, and ``n`` is negative.
+        RuntimeError: The matrices are not square.
+
+    Example:
+        >>> rgrad.linalg.matrix_power(rgrad.tensor([[2.0, 0.0], [0.0, 3.0]]), 3)
+        tensor([[ 8.,  0.],
+                [ 0., 27.]])
+    """
+    need_tensor("linalg.matrix_power", A)
+    if A.dim() < 2:
+        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} "
+            "matrices"
+        )
+    if n == 0:
+        made = A.clone().copy_(eye_like(A, A.shape[-1]).expand(A.shape))  # its gradient is 0, not missing
+        return into(out, made, "linalg.matrix_power")
+    base = inv(A) if n < 0 else A
+    result, left = None, abs(n)
+    while left:
+        if left & 1:
+            result = base if result is None else result @ base
+        left >>= 1
+        if left:
+            base = base @ base
+    assert result is not None
+    return into(out, result.clone() if n == 1 else result, "linalg.matrix_power")
+
+
+def _exp_values(A: Any) -> Any:
+    """Taylor's series of a matrix that is small enough, squared again and again."""
+    M = A.astype(np.float64)
+    n = M.shape[-1]
+    if M.size == 0:
+        return (A,)
+    size = np.abs(M).sum(-2).max(-1)
+    finite = np.isfinite(size)
+    turns = np.where(finite & (size > 0.25), np.ceil(np.log2(np.where(finite & (size > 0), size, 1.0))) + 2, 0)
+    turns = np.maximum(turns, 0)
+    M = M * (0.5**turns)[..., None, None]
+    made = np.eye(n) + M / 16.0
+    with np.errstate(all="ignore"):
+        for k in range(15, 0, -1):
+            made = np.eye(n) + (M @ made) / k
+        for k in range(int(turns.max())):
+            made = np.where((k < turns)[..., None, None], made @ made, made)
+    return (made.astype(A.dtype),)
+
+
+def _blocks(A: Tensor, B: Tensor) -> Tensor:
+    """The matrix with A twice on its diagonal and B above it; its exponential has the derivative along B there."""
+    n = A.shape[-1]
+    top, bottom = _core.cat([A, B], -1), _core.cat([_core.zeros_like(A), A], -1)
+    return _exp(_core.cat([top, bottom], -2))[..., :n, n:]
+
+
+def _exp(A: Tensor) -> Tensor:
+    made: Tensor = _exp_apply(A)[0]
+    return made
+
+
+_exp_apply = primitive(
+    "LinalgMatrixExp",
+    _exp_values,
+    lambda grads, inputs, outputs: (_blocks(inputs[0].mT, grads[0]),),
+    lambda tangents, inputs, outputs: (_blocks(inputs[0], tangents[0]),),
+)
+
+
+@overridable("A")
+def matrix_exp(A: Tensor) -> Tensor:
+    """Compute the exponentials of square matrices.
+
+    Args:
+        A: Shape ``(*, n, n)``, float32 or float64.
+
+    Returns:
+        A tensor of the same shape.
+
+    Raises:
+        RuntimeError: The matrices are not square, or of another dtype.
+
+    Example:
+        >>> rgrad.linalg.matrix_exp(rgrad.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    A = check_matrix("linalg.matrix_exp", A, square=True)
+    return _exp(A)
+
+
+@overridable("A")
+def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
+    """Compute the inverse of :func:`rgrad.tensordot` with ``A``.
+
+    Args:
+        A: A tensor whose first ``ind`` sizes have the product of the others.
+        ind: How many dimensions stand for rows.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the shape ``A.shape[ind:] + A.shape[:ind]``.
+
+    Raises:
+        LinAlgError: There is no inverse.
+        RuntimeError: The sizes do not fit, or ``ind`` is not positive.
+
+    Example:
+        >>> rgrad.linalg.tensorinv(rgrad.eye(4).reshape(2, 2, 4), 2).shape
+        rgrad.Size([4, 2, 2])
+    """
+    need_tensor("linalg.tensorinv", A)
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    rows, columns = A.shape[:ind], A.shape[ind:]
+    if rows.numel() != columns.numel():
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
+            f"{columns.numel()} != {rows.numel()}"
+        )
+    made = inv(A.reshape(rows.numel(), columns.numel())).reshape(*columns, *rows)
+    return into(out, made, "linalg.tensorinv")
+
+
+@overridable("A", "B")
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Solve ``tensordot(A, X, X.dim()) = B``.
+
+    Args:
+        A: A tensor whose shape begins with that of ``B``; the product of the other sizes is that of ``B``.
+        B: A tensor.
+        dims: Dimensions of ``A`` that are moved to its end first.
+        out: Where the result is written.
+
+    Returns:
+        The solution, of the shape ``A.shape[B.dim():]``.
+
+    Raises:
+        LinAlgError: There is no solution.
+        RuntimeError: The sizes do not fit.
+
+    Example:
+        >>> rgrad.linalg.tensorsolve(rgrad.eye(4).reshape(2, 2, 4), rgrad.ones(2, 2))
+        tensor([1., 1., 1., 1.])
+    """
+    need_tensor("linalg.tensorsolve", A)
+    need_tensor("linalg.tensorsolve", B, "B")
+    M = A if dims is None else A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
+    wanted = M.shape[B.dim() :]
+    if wanted.numel() != B.numel():
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
+            f"but got {wanted.numel()} != {B.numel()}"
+        )
+    made = solve(M.reshape(B.numel(), wanted.numel()), B.reshape(-1)).reshape(wanted)
+    return into(out, made, "linalg.tensorsolve")
+
+
+@overridable("A", "tau")
+def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the first columns of a product of Householder's reflections.
+
+    Args:
+        A: Shape ``(*, m, n)``, ``m >= n``: below its diagonal the vectors, which begin with a 1.
+        tau: Shape ``(*, k)``, ``k <= n``: their factors.
+        out: Where the result is written.
+
+    Returns:
+        Shape ``(*, m, n)``.
+
+    Raises:
+        RuntimeError: The sizes do not fit.
+
+    Example:
+        >>> rgrad.linalg.householder_product(rgrad.eye(2), rgrad.zeros(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    A = check_matrix("torch.linalg.householder_product", A)
+    m, n = A.shape[-2:]
+    if m < n:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if tau.shape[-1] > n:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    V = A.tril(-1) + _core.eye(m, n, dtype=A.dtype, device=A.device)
+    made = _core.eye(m, n, dtype=A.dtype, device=A.device).expand(A.shape)
+    tau = widened(tau)
+    with without_autocast(A):
+        for i in reversed(range(tau.shape[-1])):
+            v = V[..., i : i + 1]
+            made = made - tau[..., i : i + 1].unsqueeze(-1) * (v @ (v.mT @ made))
+    return into(out, made, "torch.linalg.householder_product")

@@ -1,0 +1,299 @@
+"""The gamma function and what belongs to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from .. import _core
+from .._composed import Apply, floating, into, need_tensor, of_elements, pair
+from .._core import Tensor
+from .._overridable import overridable
+
+# Bernoulli's numbers of even index, from B2.
+_BERNOULLI = (
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+    854513 / 138,
+    -236364091 / 2730,
+)
+_EULER = 0.57721566490153286061
+_HALF_LOG_2PI = 0.91893853320467274178
+
+
+def polynomial(x: Tensor, coefficients: list[float]) -> Tensor:
+    """Horner's rule; the constant comes first."""
+    made = _core.full_like(x, coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        made = made * x + c
+    return made
+
+
+def _zeta_minus_1(k: int) -> float:
+    """Riemann's zeta function of an integer from 2, minus 1: a sum, and the rest by Euler and Maclaurin."""
+    n = 20
+    rest = n ** (1 - k) / (k - 1) + 0.5 * n**-k + k * n ** (-k - 1) / 12 - k * (k + 1) * (k + 2) * n ** (-k - 3) / 720
+    rest += k * (k + 1) * (k + 2) * (k + 3) * (k + 4) * n ** (-k - 5) / 30240
+    return math.fsum([*(j**-k for j in range(2, n)), rest])
+
+
+def _sin_pi(x: Tensor) -> Tensor:
+    """The magnitude of sin(pi x), exact zeros at integers included."""
+    return _core.sin(math.pi * (x - _core.round(x)).abs())
+
+
+# lgamma(2 + z) = z (1 - Euler's constant) + sum of (-1)^k (zeta(k) - 1) z^k / k for |z| < 2 (Abramowitz, Stegun
+# 6.1.33).
+_SERIES = [0.0, 1 - _EULER, *((-1) ** k * _zeta_minus_1(k) / k for k in range(2, 32))]
+STIRLING = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:9], 1)]
+_DIGAMMA = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)]
+
+
+def _positive_lgamma(x: Tensor) -> Tensor:
+    """For x > 0. Near the zeros at 1 and 2 the series about 2 keeps the digits; from 4.5 up it is Stirling's series."""
+    # Each step up or down to 1.5 <= z <= 2.5 is a factor.
+    low, down1, down2 = x < 1.5, x > 2.5, x > 3.5
+    z = _core.where(low, x - 1.0, _core.where(down2, x - 4.0, _core.where(down1, x - 3.0, x - 2.0)))
+    tiny = x < 0.5
+    z = _core.where(tiny, x, z)
+    near = polynomial(z, _SERIES)
+    factor = _core.where(down2, (x - 1.0) * (x - 2.0), _core.where(down1, x - 1.0, _core.ones_like(x)))
+    below = -_core.where(tiny, x, x - 1.0).log1p() - _core.where(tiny, x.log(), _core.zeros_like(x))
+    near = near + _core.where(low, below, factor.log())
+    step = x < 9.0
+    up = _core.where(step, x + 5.0, x)
+    product = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0)
+    inverse = 1.0 / up
+    far = (up - 0.5) * up.log() - up + _HALF_LOG_2PI + inverse * polynomial(inverse * inverse, STIRLING)
+    far = far - _core.where(step, product, _core.ones_like(x)).log()
+    far = _core.where(x > 1e300, x * (x.log() - 1.0), far)
+    return _core.where(x <= 4.5, near, far)
+
+
+def _lgamma(x: Tensor) -> Tensor:
+    size = x.abs()
+    negative = x < 0
+    up = _positive_lgamma(_core.where(negative, size + 1.0, size))
+    mirrored = math.log(math.pi) - _sin_pi(x).log() - up
+    made = _core.where(negative, _core.where(size < 2.0**-60, -size.log(), mirrored), up)
+    return _core.where(x.isinf() | (x == 0) | (negative & (x == x.floor())), _core.full_like(x, math.inf), made)
+
+
+def _digamma(x: Tensor) -> Tensor:
+    negative = x < 0
+    y = _core.where(negative, 1.0 - x, x)
+    made = _core.zeros_like(x)
+    for _ in range(10):
+        step = y < 10.0
+        made = made - _core.where(step, 1.0 / y, made * 0.0)
+        y = _core.where(step, y + 1.0, y)
+    inverse = 1.0 / (y * y)
+    made = made + (y.log() - 0.5 / y - inverse * polynomial(inverse, _DIGAMMA))
+    part = x - _core.round(x)
+    made = _core.where(negative, made - math.pi / _core.tan(math.pi * part), made)
+    made = _core.where(negative & (part == 0), _core.full_like(x, math.nan), made)
+    made = _core.where(x == 0, -(1.0 / x), made)
+    return _core.where(x == math.inf, x, _core.where(x == -math.inf, _core.full_like(x, math.nan), made))
+
+
+def _positive_zeta(s: Tensor, q: Tensor, terms: int = 10) -> Tensor:
+    """Hurwitz's zeta function for q > 0 by the formula of Euler and Maclaurin."""
+    made = _core.zeros_like(q)
+    for k in range(terms):
+        made = made + (q + float(k)).pow(-s)
+    a = q + float(terms)
+    power = a.pow(-s)
+    made = made + a * power / (s - 1.0) + 0.5 * power
+    factor, factorial = s * power / a, 2.0
+    for j, b in enumerate(_BERNOULLI, 1):
+        made = made + factor * (b / factorial)
+        factor = factor * ((s + (2.0 * j - 1.0)) * (s + 2.0 * j)) / (a * a)
+        factorial *= (2 * j + 1) * (2 * j + 2)
+    # Far terms are 0 times infinity where the power is 0.
+    return _core.where(power == 0, _core.where(q.isinf(), _core.zeros_like(q), q.pow(-s)), made)
+
+
+# From here down zeta adds up term by term.
+_LOWEST = -4096.0
+
+
+def _zeta(s: Tensor, q: Tensor) -> Tensor:
+    negative = (q < 0) & (q > _LOWEST)
+    steps = int((-q[negative].min()).ceil().item()) if q.device.type != "meta" and bool(negative.any()) else 0
+    made, y = _core.zeros_like(q), q
+    for _ in range(steps):
+        below = y < 0
+        made = made + _core.where(below, y.pow(-s), _core.zeros_like(y))
+        y = _core.where(below, y + 1.0, y)
+    made = made + _positive_zeta(s, _core.where(y > 0, y, _core.ones_like(y)))
+    nan, inf = _core.full_like(q, math.nan), _core.full_like(q, math.inf)
+    made = _core.where((q < 0) & ((s != s.floor()) | (q <= _LOWEST)), nan, made)
+    made = _core.where((q <= 0) & (q == q.floor()), inf, made)
+    made = _core.where(s == 1, inf, _core.where(s < 1, nan, made))
+    return _core.where(q.isnan() | s.isnan(), nan, made)
+
+
+def _cotangent_derivative(n: int) -> list[float]:
+    """The coefficients of the n-th derivative of cot(u) as a polynomial in cot(u)."""
+    made = [0.0, 1.0]
+    for _ in range(n):
+        slope = [k * c for k, c in enumerate(made)][1:]
+        made = [-(a + b) for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope], strict=True)]
+    return made
+
+
+def _polygamma_value(n: int, x: Tensor) -> Tensor:
+    sign = 1.0 if n % 2 else -1.0
+    negative = x < 0
+    y = _core.where(negative, 1.0 - x, x)
+    order = _core.full_like(y, n + 1.0)
+    values = sign * (_positive_zeta(order, y) * math.gamma(n + 1) if n < 170 else y * math.inf)
+    part = x - _core.round(x)
+    cotangent = 1.0 / _core.tan(math.pi * part)
+    mirrored = -sign * values - math.pi ** (n + 1) * polynomial(cotangent, _cotangent_derivative(n))
+    made = _core.where(negative, mirrored, values)
+    return _core.where((x <= 0) & (x == x.floor()), _core.full_like(x, sign * math.inf), made)
+
+
+def _polygamma(n: int, x: Tensor) -> Tensor:
+    if n == 0:
+        return _digamma_apply(x)
+    apply = _ORDERS.get(n)
+    if apply is None:
+        apply = of_elements("Polygamma", lambda x: _polygamma_value(n, x), lambda x: _polygamma(n + 1, x))
+        _ORDERS[n] = apply
+    return apply(x)
+
+
+_ORDERS: dict[int, Callable[..., Tensor]] = {}
+_digamma_apply = of_elements("Digamma", _digamma, lambda x: _polygamma(1, x))
+_lgamma_apply = of_elements("Lgamma", _lgamma, _digamma_apply)
+_zeta_apply: Apply = of_elements("Zeta", _zeta, None, lambda s, q: -s * _zeta_apply(s + 1.0, q))
+
+
+@overridable("input")
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the logarithm of the magnitude of the gamma function.
+
+    Args:
+        input: A tensor; integers become floats.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape, infinite at 0 and at the negative integers.
+
+    Example:
+        >>> rgrad.lgamma(rgrad.tensor([0.5, 1.0, 5.0]))
+        tensor([0.5724, 0.0000, 3.1781])
+    """
+    need_tensor("lgamma", input)
+    return into(out, _lgamma_apply(floating(input)), "lgamma", same_dtype=False)
+
+
+@overridable("input")
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the derivative of the logarithm of the gamma function.
+
+    Args:
+        input: A tensor; integers become floats.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape, infinite at 0 and nan at the negative integers.
+
+    Example:
+        >>> rgrad.digamma(rgrad.tensor([1.0, 0.5]))
+        tensor([-0.5772, -1.9635])
+    """
+    need_tensor("digamma", input)
+    return into(out, _digamma_apply(floating(input)), "digamma", same_dtype=False)
+
+
+@overridable("input")
+def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Compute the ``n``-th derivative of :func:`digamma`.
+
+    Args:
+        n: The order, 0 or more.
+        input: A tensor; integers become floats.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape.
+
+    Raises:
+        RuntimeError: ``n`` is negative.
+
+    Example:
+        >>> rgrad.polygamma(1, rgrad.tensor([1.0, 0.5]))
+        tensor([1.6449, 4.9348])
+    """
+    need_tensor("polygamma", input)
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return into(out, _polygamma(n, floating(input)), "polygamma", same_dtype=False)
+
+
+@overridable("input")
+def method_polygamma(input: Tensor, n: int) -> Tensor:
+    """Compute the ``n``-th derivative of :func:`digamma`; see :func:`polygamma`."""
+    return polygamma(n, input)
+
+
+method_polygamma.__name__ = method_polygamma.__qualname__ = "polygamma"
+
+
+@overridable("input", "other")
+def zeta(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor:
+    """Compute Hurwitz's zeta function, the sum of ``(other + k) ** -input`` over ``k`` from 0.
+
+    Args:
+        input: The exponent, more than 1: a tensor or a number.
+        other: A tensor or a number; there is a gradient for it alone.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the broadcast shape.
+
+    Example:
+        >>> rgrad.special.zeta(rgrad.tensor([2.0, 4.0]), 1)
+        tensor([1.6449, 1.0823])
+    """
+    s, q = pair(input, other)
+    return into(out, _zeta_apply(floating(s), floating(q)), "special_zeta", same_dtype=False)
+
+
+@overridable("input")
+def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
+    """Compute the logarithm of the multivariate gamma function of dimension ``p``.
+
+    Args:
+        input: A tensor; integers become floats.
+        p: The dimension, 1 or more.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the same shape, nan or infinite at elements up to ``(p - 1) / 2``.
+
+    Raises:
+        RuntimeError: ``p`` is less than 1.
+
+    Example:
+        >>> rgrad.mvlgamma(rgrad.tensor([3.0]), 2)
+        tensor([1.5508])
+    """
+    need_tensor("mvlgamma", input)
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    x = floating(input)
+    steps = -0.5 * _core.arange(p, dtype=x.dtype, device=x.device)
+    made = _lgamma_apply(x.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4.0 * math.log(math.pi)
+    return into(out, made, "mvlgamma", same_dtype=False)

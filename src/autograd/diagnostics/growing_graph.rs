@@ -1,0 +1,162 @@
+//! Finds graphs that grow without end: `total += loss` in a training loop adds a node in each step, which holds the step's graph although
+//! backward has freed it.
+//!
+//! A node that backward has run and freed is marked, and so is a node recorded on top of one, with the number of passes since the first such
+//! node behind it. In a loop that only reads old results this number stays small, because nothing links one step's node to the next one's.
+//! New nodes are looked at only while the root of an earlier pass is alive when the next pass begins, which it is where a graph grows.
+
+use crate::autograd::dispatch::call_site::{self, Site};
+use crate::autograd::graph::node::{Edge, Node};
+use crate::backend::lock_order::Table;
+use crate::error::Result;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Bits of `Mark::state`: a pass has run the node and freed what it had saved.
+const FREED: u32 = 1;
+/// The node extends a graph that was freed. The bits from `DEPTH` on count the passes since the first such node, those from `PASS` on number
+/// the pass before the node was recorded.
+const EXTENDS: u32 = 2;
+/// What anomaly mode has seen of the node's outputs.
+pub(super) const CHECKED: u32 = 4;
+pub(super) const HAS_NAN: u32 = 8;
+pub(super) const HAS_INF: u32 = 16;
+const SEEN: u32 = CHECKED | HAS_NAN | HAS_INF;
+const DEPTH: u32 = 5;
+const MOST_DEPTH: u32 = 127;
+const PASS: u32 = 12;
+
+/// So many passes must have extended a graph before it is reported.
+const PASSES: u32 = 10;
+/// New nodes are looked at for so many passes after the last one that began with an earlier root alive.
+const PATIENCE: u32 = 8;
+
+/// The number of passes until now.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// For how many more passes new nodes are looked at.
+static LOOKING: AtomicU32 = AtomicU32::new(0);
+static HAS_FOUND: AtomicBool = AtomicBool::new(false);
+static FOUND: Table<Found> = Table::new(Found { waiting: Vec::new(), reported: Vec::new() });
+
+struct Found {
+    waiting: Vec<(Site, String)>,
+    reported: Vec<Site>,
+}
+
+thread_local! {
+    /// The first root of the last pass of this thread that freed its graph.
+    static LAST_ROOT: RefCell<Option<Weak<Node>>> = const { RefCell::new(None) };
+}
+
+/// Whether new nodes are looked at.
+#[inline(always)]
+pub(in crate::autograd) fn is_looking() -> bool {
+    LOOKING.load(Ordering::Relaxed) > 0
+}
+
+/// A pass begins that will free its graph.
+pub(in crate::autograd) fn pass_begins(roots: &[Edge]) {
+    let Some(root) = roots.first() else { return };
+    NUMBER.fetch_add(1, Ordering::Relaxed);
+    let root = Arc::downgrade(&root.node);
+    let old = LAST_ROOT.try_with(|last| last.borrow_mut().replace(root.clone())).ok().flatten();
+    let alive = old.is_some_and(|old| !Weak::ptr_eq(&old, &root) && old.strong_count() > 0);
+    let left = LOOKING.load(Ordering::Relaxed);
+    if alive {
+        LOOKING.store(PATIENCE, Ordering::Relaxed);
+    } else if left > 0 {
+        LOOKING.store(left - 1, Ordering::Relaxed);
+    }
+}
+
+/// The node has run and is freed.
+#[inline]
+pub(in crate::autograd) fn freed(node: &Node) {
+    let state = &node.mark.state;
+    state.store(state.load(Ordering::Relaxed) & SEEN | FREED, Ordering::Relaxed);
+}
+
+/// Whether a pass has run the node and freed it.
+pub(in crate::autograd) fn is_freed(node: &Node) -> bool {
+    node.mark.state.load(Ordering::Relaxed) & FREED != 0
+}
+
+/// Adds bits to what anomaly mode has seen of a node.
+pub(super) fn see(node: &Node, bits: u32) {
+    node.mark.state.fetch_or(bits, Ordering::Relaxed);
+}
+
+pub(super) fn seen(node: &Node) -> u32 {
+    node.mark.state.load(Ordering::Relaxed) & SEEN
+}
+
+/// Looks at a node that is being recorded.
+#[cold]
+#[inline(never)]
+pub(in crate::autograd) fn look_at(node: &Node) {
+    let now = NUMBER.load(Ordering::Relaxed) & (u32::MAX >> PASS);
+    let (mut extends, mut depth) = (false, 0);
+    let inner = |node: &Node| node.edges().iter().flatten().any(|e| is_freed(&e.node));
+    let mut live = 0;
+    let mut sums = false;
+    for e in node.edges().iter().flatten().filter(|e| e.node.variable().is_none()) {
+        let state = e.node.mark.state.load(Ordering::Relaxed);
+        if state & FREED != 0 {
+            extends = true;
+            continue;
+        }
+        live += 1;
+        if state & EXTENDS != 0 {
+            let (before, is_new) = (state >> DEPTH & MOST_DEPTH, state >> PASS == now);
+            depth = depth.max(before + u32::from(!is_new));
+            // An intermediate result of the same step, such as `0.1 * loss`.
+            extends |= is_new && before == 1;
+        }
+        sums |= inner(&e.node);
+    }
+    // A loss that was added before backward freed its graph: the old sum has not run, what was added to it has, and now comes another loss.
+    extends |= sums && live > 1;
+    if !extends && depth == 0 {
+        return;
+    }
+    let depth = depth.clamp(1, MOST_DEPTH);
+    let state = &node.mark.state;
+    state.store(state.load(Ordering::Relaxed) & SEEN | EXTENDS | depth << DEPTH | now << PASS, Ordering::Relaxed);
+    if depth >= PASSES && node.site() != Site::UNKNOWN && extends {
+        let mut found = FOUND.lock();
+        if !found.reported.contains(&node.site()) {
+            found.reported.push(node.site());
+            found.waiting.push((node.site(), node.name()));
+            HAS_FOUND.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Warns of what `look_at` has found since. No lock may be held.
+///
+/// # Errors
+/// The user's filters make the warning an exception.
+#[inline]
+pub(in crate::autograd) fn report() -> Result<()> {
+    if HAS_FOUND.load(Ordering::Relaxed) { report_found() } else { Ok(()) }
+}
+
+#[cold]
+fn report_found() -> Result<()> {
+    HAS_FOUND.store(false, Ordering::Relaxed);
+    let waiting = std::mem::take(&mut FOUND.lock().waiting);
+    for (site, name) in waiting {
+        call_site::warn_at(
+            site,
+            &format!(
+                "a graph grows at {}: in each of {PASSES} backward passes the result of {name} has extended graphs that backward has freed, \
+                 so every step leaves nodes and their tensors in memory. To add up values, add `loss.detach()` (or `loss.item()`) instead of \
+                 `loss`; to differentiate the sum, call backward once, on the sum. rgrad.autograd.graph.memory_report() shows what a graph \
+                 holds.",
+                site.text()
+            ),
+        )?;
+    }
+    Ok(())
+}

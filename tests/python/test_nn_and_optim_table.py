@@ -1,0 +1,56 @@
+"""docs/nn-and-optim.md says what is so: every row is computed again."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rgrad
+from nn_module_calls import CASES, NOT_CALLED
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def script() -> Any:
+    spec = importlib.util.spec_from_file_location("nn_and_optim_table", ROOT / "scripts" / "nn_and_optim_table.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLE = script()
+TEXT = TABLE.PAGE.read_text(encoding="utf-8")
+ALL = [(part, name) for part, listed in TABLE.names().items() for name in listed]
+
+
+def section(part: str) -> str:
+    return TEXT.split(f"## {part}\n")[1].split("\n## ")[0]
+
+
+def test_the_page_has_every_name_and_no_other() -> None:
+    for part, listed in TABLE.names().items():
+        rows = [line.split("`")[1] for line in section(part).splitlines() if line.startswith("| `")]
+        assert rows == listed
+    assert {n for n in rgrad.nn.__all__ if isinstance(getattr(rgrad.nn, n), type)} == {*CASES, *NOT_CALLED}
+
+
+def test_what_is_left_out_has_a_reason() -> None:
+    missing = {(part, name): TABLE.left_out(part, name) for part, name in ALL}
+    assert "missing" not in missing.values()
+    given = {(part, name) for part, reasons in TABLE.LEFT_OUT.items() for name in reasons}
+    assert given == {key for key, why in missing.items() if why is not None}
+
+
+@pytest.mark.wgpu
+@pytest.mark.parametrize(("part", "name"), ALL, ids=[f"{part}-{name}" for part, name in ALL])
+def test_a_row_is_what_is_found(part: str, name: str) -> None:
+    row = TABLE.row(part, name)
+    assert TABLE.line(row) in section(part)
+    assert "no" not in row

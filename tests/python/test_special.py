@@ -1,0 +1,114 @@
+"""Special functions alone: values from SciPy, numeric derivatives of both orders, tangents, batches, devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import rgrad
+import rgrad.special as special
+
+# Function: SciPy's, and where its arguments lie.
+CASES: dict[str, tuple[Any, float, float]] = {
+    "digamma": (scipy.special.digamma, -4.3, 8.0),
+    "entr": (scipy.special.entr, 0.1, 4.0),
+    "erfcx": (scipy.special.erfcx, -2.0, 15.0),
+    "erfinv": (scipy.special.erfinv, -0.9, 0.9),
+    "gammaln": (scipy.special.gammaln, 0.05, 30.0),
+    "i0": (scipy.special.i0, -25.0, 25.0),
+    "i0e": (scipy.special.i0e, -25.0, 25.0),
+    "i1": (scipy.special.i1, -25.0, 25.0),
+    "i1e": (scipy.special.i1e, -25.0, 25.0),
+    "log_ndtr": (scipy.special.log_ndtr, -20.0, 4.0),
+    "ndtr": (scipy.special.ndtr, -6.0, 4.0),
+    "ndtri": (scipy.special.ndtri, 0.05, 0.95),
+    "sinc": (np.sinc, -3.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name: str, device: str) -> None:
+    reference, low, high = CASES[name]
+    x = np.random.default_rng(0).uniform(low, high, 500).astype(np.float32)
+    got = getattr(special, name)(rgrad.tensor(x, device=device))
+    assert got.device.type == device.split(":", maxsplit=1)[0]
+    np.testing.assert_allclose(got.cpu().numpy(), reference(x.astype(np.float64)), rtol=2e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_of_doubles(name: str) -> None:
+    reference, low, high = CASES[name]
+    x = np.random.default_rng(1).uniform(low, high, 500)
+    np.testing.assert_allclose(getattr(special, name)(rgrad.tensor(x)).numpy(), reference(x), rtol=2e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives(name: str) -> None:
+    _, low, high = CASES[name]
+    x = np.random.default_rng(2).uniform(max(low, -4.0), min(high, 4.0), 6)
+    function = getattr(special, name)
+    leaf = rgrad.tensor(x, requires_grad=True)
+    assert rgrad.autograd.gradcheck(function, leaf, check_forward_ad=True, check_batched_grad=True)
+    assert rgrad.autograd.gradgradcheck(function, leaf)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_transforms(name: str) -> None:
+    _, low, high = CASES[name]
+    x = rgrad.tensor(np.random.default_rng(3).uniform(max(low, -4.0), min(high, 4.0), (2, 3)))
+    function = getattr(special, name)
+    slopes = rgrad.func.vmap(rgrad.func.vmap(rgrad.func.grad(function)))(x)
+    moved = rgrad.func.jvp(function, (x,), (rgrad.ones_like(x),))[1]
+    np.testing.assert_allclose(moved.numpy(), slopes.numpy(), rtol=1e-10)
+    assert rgrad.func.vmap(function, 1, 1)(x).tolist() == function(x).tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 4])
+def test_polygamma(n: int) -> None:
+    x = np.random.default_rng(n).uniform(0.1, 12, 100)
+    np.testing.assert_allclose(special.polygamma(n, rgrad.tensor(x)).numpy(), scipy.special.polygamma(n, x), rtol=1e-12)
+    leaf = rgrad.tensor(np.append(x[:3], [-0.6, -2.3]), requires_grad=True)
+    assert rgrad.autograd.gradcheck(lambda t: t.polygamma(n), leaf, check_forward_ad=True)
+
+
+def test_incomplete_gamma() -> None:
+    rng = np.random.default_rng(0)
+    a, x = rng.uniform(0.01, 300, 400), rng.uniform(0.01, 300, 400)
+    for name in ("gammainc", "gammaincc"):
+        got = getattr(special, name)(rgrad.tensor(a), rgrad.tensor(x)).numpy()
+        np.testing.assert_allclose(got, getattr(scipy.special, name)(a, x), rtol=2e-11, atol=1e-290)
+    leaf = rgrad.tensor([0.5, 2.0, 9.0], dtype=rgrad.float64, requires_grad=True)
+    order = rgrad.tensor([0.7, 2.5, 6.0], dtype=rgrad.float64)
+    assert rgrad.autograd.gradcheck(lambda t: special.gammainc(order, t), leaf)
+    assert rgrad.autograd.gradgradcheck(lambda t: special.gammaincc(order, t), leaf)
+    with pytest.raises(NotImplementedError, match="not implemented"):
+        special.gammainc(leaf, order).sum().backward()
+
+
+def test_zeta_and_mvlgamma() -> None:
+    s, q = np.array([1.5, 2, 3, 20.0]), np.array([0.3, 1, 7.5, 40.0])
+    got = special.zeta(rgrad.tensor(s), rgrad.tensor(q)).numpy()
+    np.testing.assert_allclose(got, scipy.special.zeta(s, q), rtol=1e-14)
+    leaf = rgrad.tensor(q, requires_grad=True)
+    assert rgrad.autograd.gradcheck(lambda t: special.zeta(2.5, t), leaf)
+    x = np.array([2.5, 3.0, 9.0])
+    wanted = [scipy.special.multigammaln(v, 4) for v in x]
+    np.testing.assert_allclose(special.multigammaln(rgrad.tensor(x), 4).numpy(), wanted, rtol=1e-13)
+
+
+def test_in_place_forms_keep_the_gradient() -> None:
+    x = rgrad.tensor([0.3, 1.7], dtype=rgrad.float64, requires_grad=True)
+    made = (x * 2).lgamma_()
+    made.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * scipy.special.digamma([0.6, 3.4]), rtol=1e-13)
+    with pytest.raises(RuntimeError, match="leaf"):
+        x.lgamma_()
+
+
+def test_out() -> None:
+    out = rgrad.empty(0)
+    assert rgrad.lgamma(rgrad.tensor([3.0]), out=out) is out
+    np.testing.assert_allclose(out.numpy(), [np.log(2.0)], rtol=1e-6)
