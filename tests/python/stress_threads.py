@@ -1,7 +1,8 @@
 """Threads that do everything at once on shared tensors: `python stress_threads.py SECONDS DEVICE...`.
 
-Each kind of work checks its own results. A thread that makes no progress for `STALL` seconds fails the run, and so
-does a process that hangs as a whole: then every thread's stack is on stderr.
+Each kind of work checks its own results. A thread that ends no turn for `STALL` seconds fails the run if the process stood
+still as well, or has had much of the processor meanwhile: on a busy machine a turn may take long. Then every thread's stack
+is on stderr, and so it is where the process hangs as a whole.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np  # before the threads: among them its import would take half a minute of a loaded machine
+import numpy as np  # before the threads, as everything else: among them an import takes a minute of a loaded machine
 
 import rgrad
+import rgrad.optim
 from rgrad import Tensor
 from rgrad.autograd import Function
 
 N = 1 << 16  # as many as stay pending
 STALL = 60.0
+IDLE = 1.0  # seconds of the processor in that time, below which the process stands still
+ENOUGH = 120.0  # seconds of the processor after which a turn must have ended
 
 Work = Callable[[], None]
 
@@ -230,7 +234,7 @@ KINDS = [backward, twice, count, clear, show, collect, hooked, write, learn, mov
 
 
 def main(seconds: float, devices: list[str]) -> None:
-    faulthandler.dump_traceback_later(seconds + 2 * STALL, exit=True)
+    faulthandler.dump_traceback_later(seconds + 4 * STALL, exit=True)
     sys.setswitchinterval(1e-4)
     stop = threading.Event()
     failed: list[tuple[str, BaseException]] = []
@@ -256,16 +260,20 @@ def main(seconds: float, devices: list[str]) -> None:
     for t in threads:
         t.start()
     begun = time.monotonic()
-    moved = dict.fromkeys(turns, (-1, begun))
+    moved = dict.fromkeys(turns, (-1, begun, time.process_time()))
 
     def check() -> None:
-        now = time.monotonic()
+        now, used = time.monotonic(), time.process_time()
         for t in threads:
-            if t.is_alive() and turns[t.name] != moved[t.name][0]:
-                moved[t.name] = (turns[t.name], now)
-            if t.is_alive() and now - moved[t.name][1] > STALL:
+            if not t.is_alive():
+                continue
+            if turns[t.name] != moved[t.name][0]:
+                moved[t.name] = (turns[t.name], now, used)
+            _, moved_at, used_then = moved[t.name]
+            if now - moved_at > STALL and not IDLE < used - used_then < ENOUGH:
+                took = f"{now - moved_at:.0f} s, of which the process computed {used - used_then:.0f}"
+                print(f"{t.name} stands still after {turns[t.name]} turns, for {took}", file=sys.stderr, flush=True)
                 faulthandler.dump_traceback(all_threads=True)
-                print(f"{t.name} stands still after {turns[t.name]} turns", file=sys.stderr, flush=True)
                 os._exit(3)
 
     # Longer than asked for where a slow machine has not let every thread end a turn.
