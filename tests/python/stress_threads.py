@@ -1,8 +1,8 @@
 """Threads that do everything at once on shared tensors: `python stress_threads.py SECONDS DEVICE...`.
 
-Each kind of work checks its own results. A thread that ends no turn for `STALL` seconds fails the run if the process stood
-still as well, or has had much of the processor meanwhile: on a busy machine a turn may take long. Then every thread's stack
-is on stderr, and so it is where the process hangs as a whole.
+Each kind of work checks its own results. A thread that ends no turn for `STALL` seconds fails the run if the process
+stood still as well, or has had much of the processor meanwhile: on a busy machine a turn may take long. Then every
+thread's stack is on stderr, and so it is where the process hangs as a whole.
 """
 
 from __future__ import annotations
