@@ -114,9 +114,11 @@ _NAMES = {
         "use_deterministic_algorithms",
     ),
     "_windows": (
+        "bartlett_window",
         "blackman_window",
         "hamming_window",
         "hann_window",
+        "kaiser_window",
     ),
     "amp.autocast_mode": ("autocast",),
     "func": ("vmap",),

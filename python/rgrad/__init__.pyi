@@ -94,9 +94,11 @@ from ._statistics import histogramdd as histogramdd
 from ._tensor_methods import binomial as binomial
 from ._tensor_methods import is_distributed as is_distributed
 from ._tensor_methods import poisson as poisson
+from ._windows import bartlett_window as bartlett_window
 from ._windows import blackman_window as blackman_window
 from ._windows import hamming_window as hamming_window
 from ._windows import hann_window as hann_window
+from ._windows import kaiser_window as kaiser_window
 from ._writes import alias_copy as alias_copy
 from ._writes import as_strided_copy as as_strided_copy
 from ._writes import as_strided_scatter as as_strided_scatter

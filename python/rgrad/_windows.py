@@ -1,15 +1,17 @@
-"""Windows of signals: sums of cosines."""
+"""Windows of signals."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _core
 from ._core import Tensor, dtype
 
 
-def _window(name: str, length: int, periodic: bool, waves: Sequence[float], options: dict[str, Any]) -> Tensor:
-    """A sum of cosines over the window."""
+def _made(
+    name: str, length: int, periodic: bool, shape: Callable[[Tensor, int], Tensor], options: dict[str, Any]
+) -> Tensor:
+    """The window that ``shape`` gives of the places and of what they are counted of."""
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     requires_grad = options.pop("requires_grad", False)
@@ -18,11 +20,20 @@ def _window(name: str, length: int, periodic: bool, waves: Sequence[float], opti
         raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
     if length == 1:
         return _core.ones(1, requires_grad=requires_grad, **options)
-    places = _core.arange(length, dtype=_core.float64) * (2 * math.pi / max(length if periodic else length - 1, 1))
-    made = _core.full((length,), waves[0], dtype=_core.float64)
-    for number, height in enumerate(waves[1:], 1):
-        made = made + height * (places * number).cos()
+    made = shape(_core.arange(length, dtype=_core.float64), max(length if periodic else length - 1, 1))
     return made.to(dtype=kind, device=options.get("device") or _core.get_default_device()).requires_grad_(requires_grad)
+
+
+def _window(name: str, length: int, periodic: bool, waves: Sequence[float], options: dict[str, Any]) -> Tensor:
+    """A sum of cosines over the window."""
+
+    def shape(places: Tensor, whole: int) -> Tensor:
+        made = _core.full((length,), waves[0], dtype=_core.float64)
+        for number, height in enumerate(waves[1:], 1):
+            made = made + height * (places * (2 * math.pi / whole) * number).cos()
+        return made
+
+    return _made(name, length, periodic, shape, options)
 
 
 def hann_window(
@@ -123,3 +134,75 @@ def blackman_window(
     """
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _window("blackman_window", window_length, periodic, (0.42, -0.5, 0.08), options)
+
+
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Bartlett window, the triangle ``1 - abs(2 n / N - 1)``; see :func:`hann_window`.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length; otherwise it is one less.
+        dtype: A float dtype.
+        layout: Has no effect.
+        device: The device.
+        pin_memory: Has no effect.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _made("bartlett_window", window_length, periodic, lambda n, whole: 1 - (n * (2 / whole) - 1).abs(), options)
+
+
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a Kaiser window, ``i0(beta sqrt(1 - (2 n / N - 1)^2)) / i0(beta)``; see :func:`hann_window`.
+
+    Args:
+        window_length: The number of elements.
+        periodic: Whether ``N`` is the length; otherwise it is one less.
+        beta: How narrow it is.
+        dtype: A float dtype.
+        layout: Has no effect.
+        device: The device.
+        pin_memory: Has no effect.
+        requires_grad: Whether it requires a gradient.
+
+    Raises:
+        RuntimeError: The length is negative, or the dtype is not floating point.
+
+    Example:
+        >>> rgrad.kaiser_window(4, beta=2.0)
+        tensor([0.4387, 0.8516, 1.0000, 0.8516])
+    """
+    from .special import i0
+
+    def shape(places: Tensor, whole: int) -> Tensor:
+        inside = (1 - (places * (2 / whole) - 1).square()).clamp(min=0).sqrt()
+        return i0(beta * inside) / i0(_core.full((), float(beta), dtype=_core.float64))
+
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return _made("kaiser_window", window_length, periodic, shape, options)

@@ -91,3 +91,53 @@ def test_shapes_are_those_of_the_cpu() -> None:
         here, there = case(rgrad.ones(4, 6)), case(meta(4, 6))
         assert (here.shape, here.dtype, here.stride()) == (there.shape, there.dtype, there.stride())
         assert there.is_meta
+
+
+LINALG = {
+    "cholesky": lambda A: rgrad.linalg.cholesky(A @ A.mT + 9 * rgrad.eye(A.shape[-2], device=A.device)),
+    "cond": lambda A: rgrad.linalg.cond(A),
+    "det": lambda A: rgrad.linalg.det(A @ A.mT),
+    "eigh": lambda A: rgrad.linalg.eigh(A @ A.mT),
+    "eigvalsh": lambda A: rgrad.linalg.eigvalsh(A @ A.mT),
+    "inv": lambda A: rgrad.linalg.inv(A @ A.mT + 9 * rgrad.eye(A.shape[-2], device=A.device)),
+    "inv_ex": lambda A: rgrad.linalg.inv_ex(A @ A.mT, check_errors=True),
+    "lstsq": lambda A: rgrad.linalg.lstsq(A, A[..., :1], driver="gelsd"),
+    "lu": lambda A: rgrad.linalg.lu(A),
+    "lu_factor_ex": lambda A: rgrad.linalg.lu_factor_ex(A),
+    "matrix_exp": lambda A: rgrad.linalg.matrix_exp(A @ A.mT),
+    "matrix_norm": lambda A: rgrad.linalg.matrix_norm(A, 2),
+    "matrix_rank": lambda A: rgrad.linalg.matrix_rank(A),
+    "pinv": lambda A: rgrad.linalg.pinv(A),
+    "qr": lambda A: rgrad.linalg.qr(A),
+    "qr complete": lambda A: rgrad.linalg.qr(A, "complete"),
+    "qr r": lambda A: rgrad.linalg.qr(A, "r"),
+    "slogdet": lambda A: rgrad.linalg.slogdet(A @ A.mT),
+    "solve": lambda A: rgrad.linalg.solve(A @ A.mT + 9 * rgrad.eye(A.shape[-2], device=A.device), A),
+    "solve_ex": lambda A: rgrad.linalg.solve_ex(A @ A.mT + 9 * rgrad.eye(A.shape[-2], device=A.device), A),
+    "solve_triangular": lambda A: rgrad.linalg.solve_triangular((A @ A.mT).triu(), A, upper=True),
+    "svd": lambda A: rgrad.linalg.svd(A),
+    "svd reduced": lambda A: rgrad.linalg.svd(A, full_matrices=False),
+    "svdvals": lambda A: rgrad.linalg.svdvals(A),
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 1, 3, 5), (0, 2, 2)])
+@pytest.mark.parametrize("name", LINALG)
+def test_linear_algebra_has_the_shapes_and_dtypes_of_the_cpu(name: str, shape: tuple[int, ...]) -> None:
+    rgrad.manual_seed(0)
+    if name.startswith("lstsq") and shape[-2] < shape[-1]:
+        pytest.skip("the residuals depend on the rank")
+
+    def parts(made: object) -> list[Tensor]:
+        return [x for x in (made if isinstance(made, tuple) else (made,)) if isinstance(x, Tensor)]
+
+    here, there = rgrad.randn(shape), meta(*shape, grad=True)
+    wanted, got = parts(LINALG[name](here)), parts(LINALG[name](there))
+    assert [(x.shape, x.dtype) for x in got] == [(x.shape, x.dtype) for x in wanted]
+    assert all(x.is_meta for x in got)
+    floats = [x.sum() for x in got if x.requires_grad]
+    # The derivatives of complete factors are refused for some shapes.
+    if floats and name not in ("qr complete", "qr r", "svd"):
+        (g,) = rgrad.autograd.grad(sum(floats[1:], floats[0]), [there])
+        assert g.shape == there.shape
+        assert g.is_meta

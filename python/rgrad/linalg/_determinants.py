@@ -69,6 +69,7 @@ _det_apply = primitive(
     lambda A: (np.linalg.det(A),),
     lambda grads, inputs, outputs: (grads[0][..., None, None] * _cofactor(inputs[0]),),
     lambda tangents, inputs, outputs: ((_cofactor(inputs[0]) * tangents[0]).sum((-2, -1)),),
+    shapes=lambda A: (A[:-2],),
 )
 
 
@@ -87,6 +88,7 @@ _slogdet_apply = primitive(
         (_unchecked_inv(inputs[0])[0].mT * tangents[0]).sum((-2, -1)),
     ),
     without=(0,),
+    shapes=lambda A: (A[:-2], A[:-2]),
 )
 
 

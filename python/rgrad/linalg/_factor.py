@@ -69,7 +69,13 @@ def _cholesky_jvp(tangents: Any, inputs: Any, outputs: Any, check: bool) -> Any:
 
 
 _cholesky_apply = primitive(
-    "LinalgCholeskyEx", _cholesky_values, _cholesky_vjp, _cholesky_jvp, without=(1,), keywords=1
+    "LinalgCholeskyEx",
+    _cholesky_values,
+    _cholesky_vjp,
+    _cholesky_jvp,
+    without=(1,),
+    keywords=1,
+    shapes=lambda A, check: (A, A[:-2]),
 )
 
 
@@ -179,6 +185,12 @@ def _qr_values(A: Any, mode: Any) -> Any:
     return tuple(np.linalg.qr(A, mode))
 
 
+def _qr_shapes(A: Any, mode: str) -> Any:
+    *batch, m, n = A
+    k = m if mode == "complete" else min(m, n)
+    return ((*batch, m, k), (*batch, k, n))[1 if mode == "r" else 0 :]
+
+
 def _square_vjp(Q: Tensor, R: Tensor, gQ: Tensor | None, gR: Tensor | None) -> Tensor:
     """For as many rows as columns or more (Walter and Lehmann 2018)."""
     M = _core.zeros_like(R)
@@ -230,7 +242,7 @@ def _qr_jvp(tangents: Any, inputs: Any, outputs: Any, mode: str) -> Any:
     return dQ, _core.cat([dU, Q.mT @ (dA[..., k:] - dQ @ R[..., k:])], -1)
 
 
-_qr_apply = primitive("LinalgQr", _qr_values, _qr_vjp, _qr_jvp, keywords=1)
+_qr_apply = primitive("LinalgQr", _qr_values, _qr_vjp, _qr_jvp, keywords=1, shapes=_qr_shapes)
 
 
 @overridable("A")
@@ -331,6 +343,7 @@ _pivots_apply = primitive(
     lambda tangents, inputs, outputs, check: (None, None),
     without=(0, 1),
     keywords=1,
+    shapes=lambda A, check: ((*A[:-2], min(A[-2:])), A[:-2]),
 )
 
 

@@ -93,6 +93,7 @@ def primitive(
     jvp: Callable[..., Any],
     without: tuple[int, ...] = (),
     keywords: int = 0,
+    shapes: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """A differentiable function of batches of matrices whose values come from NumPy.
 
@@ -104,6 +105,8 @@ def primitive(
         jvp: ``jvp(tangents, inputs, outputs, *options)`` gives the tangent of each output; a tangent may come as None.
         without: The outputs that have no gradient.
         keywords: How many options stand behind the tensors.
+        shapes: Gives the shapes of the outputs from the shapes of the tensors and the options, for the meta device; by
+            default there is one output, of the shape of the first tensor.
 
     Returns:
         A function of tensors and options that gives a tuple of tensors.
@@ -112,6 +115,10 @@ def primitive(
     def forward(*arguments: Any) -> tuple[Tensor, ...]:
         count = len(arguments) - keywords
         tensors, options = arguments[:count], arguments[count:]
+        if tensors[0].device.type == "meta":
+            given = [x.shape for x in tensors]
+            like = {"dtype": tensors[0].dtype, "device": "meta"}
+            return tuple(_core.empty(shape, **like) for shape in (shapes(*given, *options) if shapes else given[:1]))
         results = value(*(array(x) for x in tensors), *options)
         return tuple(tensor(x, tensors[0]) for x in results)
 

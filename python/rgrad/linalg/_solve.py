@@ -62,6 +62,7 @@ _solve_apply = primitive(
     lambda A, B: (_unchecked("linalg.solve", SINGULAR_SOLVE, np.linalg.solve, A, B),),
     _solve_vjp,
     lambda tangents, inputs, outputs: (_solve_matrix(inputs[0], tangents[1] - tangents[0] @ outputs[0]),),
+    shapes=lambda A, B: ((*_core.broadcast_shapes(A[:-2], B[:-2]), *B[-2:]),),
 )
 
 
@@ -111,6 +112,7 @@ _triangular_apply = primitive(
     _triangular_vjp,
     _triangular_jvp,
     keywords=2,
+    shapes=lambda A, B, upper, unit: ((*_core.broadcast_shapes(A[:-2], B[:-2]), *B[-2:]),),
 )
 
 

@@ -20,6 +20,14 @@ from ._bessel import i0 as i0
 from ._bessel import i0e as i0e
 from ._bessel import i1 as i1
 from ._bessel import i1e as i1e
+from ._bessel_second import bessel_j0 as bessel_j0
+from ._bessel_second import bessel_j1 as bessel_j1
+from ._bessel_second import bessel_y0 as bessel_y0
+from ._bessel_second import bessel_y1 as bessel_y1
+from ._bessel_second import modified_bessel_k0 as modified_bessel_k0
+from ._bessel_second import modified_bessel_k1 as modified_bessel_k1
+from ._bessel_second import scaled_modified_bessel_k0 as scaled_modified_bessel_k0
+from ._bessel_second import scaled_modified_bessel_k1 as scaled_modified_bessel_k1
 from ._gamma import digamma as digamma
 from ._gamma import lgamma as _lgamma
 from ._gamma import mvlgamma as _mvlgamma
