@@ -135,6 +135,23 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         [[0.0, 0.0], [0.0, 0.0]],
         "modified by an inplace operation",
     ),
+    "Bessel functions have all digits of float64, and derivatives": (
+        """
+        x = T.tensor([5.52], dtype=T.float64, requires_grad=True)
+        y = T.special.bessel_j0(x)
+        y.sum().backward()
+        result = [round(y.item(), 12), round(x.grad.item(), 9)]
+        """,
+        [-2.6578369e-05, 0.34026962],
+        "does not require grad",
+    ),
+    "`linalg.lstsq` gives shapes on the meta device": (
+        """
+        result = tuple(T.linalg.lstsq(T.ones(4, 2, device="meta"), T.ones(4, 3, device="meta")).solution.shape)
+        """,
+        (2, 3),
+        "Meta tensors",
+    ),
     "A second pass is refused only where something was saved": (
         """
         x, y = T.ones(2, requires_grad=True), T.zeros(2)
@@ -382,6 +399,34 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         """,
         [0.078125],
         [0.0751953125],
+    ),
+    "Gradients that meet at one element are rounded once": (
+        """
+        x = T.ones(1, dtype=T.bfloat16, requires_grad=True)
+        x[T.zeros(300, dtype=T.int64)].sum().backward()
+        result = x.grad.tolist()
+        """,
+        [300.0],
+        [256.0],
+    ),
+    "Derivatives of elements are rounded once": (
+        """
+        x = T.tensor([0.1, 0.15], dtype=T.bfloat16, requires_grad=True)
+        T.atanh(x).backward(T.tensor([0.9, 0.9], dtype=T.bfloat16))
+        result = x.grad.tolist()
+        """,
+        [0.90625, 0.91796875],
+        [0.91015625, 0.921875],
+    ),
+    "Autocast takes 16-bit floats to linear algebra": (
+        """
+        with T.autocast("cpu"):
+            x = T.linalg.pinv(T.eye(3))
+            y = T.linalg.det(T.eye(3, dtype=T.bfloat16))
+        result = [str(x.dtype).rpartition(".")[2], y.item()]
+        """,
+        ["float32", 1.0],
+        "not implemented for 'BFloat16'",
     ),
     "`Linear` is one node over its weight": (
         """

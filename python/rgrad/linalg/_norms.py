@@ -133,7 +133,7 @@ def matrix_norm(
     if ord == "fro":
         return into(out, vector_norm(A, 2, (first, second), keepdim), "linalg.matrix_norm")
     if ord in ("nuc", 2, -2):
-        check_matrix("linalg.matrix_norm", A)
+        A = check_matrix("linalg.matrix_norm", A)
         S = _svd_apply(A.movedim((first, second), (-2, -1)), False)[1]
         made = S.sum(-1) if ord == "nuc" else S.amax(-1) if ord == 2 else S.amin(-1)
     else:

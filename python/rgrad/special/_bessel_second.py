@@ -1,9 +1,9 @@
 """Bessel functions J and Y, and modified ones of the second kind, of orders 0 and 1.
 
-J and Y are, up to 25, sums of Chebyshev polynomials, whose coefficients are computed from the power series (DLMF 10.2.2,
-10.8.1) with 60 digits when they are first used, and from there on Hankel's expansion (DLMF 10.17.3). K is, up to 2, its
-power series (DLMF 10.31.1), and from there on a sum of Chebyshev polynomials in 1 / x, from its integral (DLMF
-10.32.9). In float64 J and Y are off by at most 2e-13 of the wave's height, and K by 1e-14 of its value.
+J and Y are, up to 25, sums of Chebyshev polynomials, whose coefficients are computed from the power series (DLMF
+10.2.2, 10.8.1) with 60 digits when they are first used, and from there on Hankel's expansion (DLMF 10.17.3). K is, up
+to 2, its power series (DLMF 10.31.1), and from there on a sum of Chebyshev polynomials in 1 / x, from its integral
+(DLMF 10.32.9). In float64 J and Y are off by at most 2e-13 of the wave's height, and K by 1e-14 of its value.
 """
 
 from __future__ import annotations
