@@ -91,6 +91,11 @@ def pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
     return first, second
 
 
+def floating_pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
+    """As :func:`pair`, with integers as floats: so that a number is not cut to the integers of a tensor."""
+    return pair(*(floating(x) if isinstance(x, Tensor) else x for x in (input, other)))
+
+
 def need_tensor(name: str, value: Any, which: str = "input") -> None:
     """Refuse what is no tensor.
 
@@ -177,12 +182,15 @@ def of_elements(name: str, value: _Value, *slopes: _Value | None) -> Callable[..
     return apply
 
 
-def elements_on_host(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
-    """A function of elements that NumPy computes on the host. It has no derivative.
+def elements_on_host(
+    name: str, function: Callable[..., Any], slope: Callable[..., Tensor] | None = None
+) -> Callable[..., Tensor]:
+    """A function of elements that NumPy computes on the host.
 
     Args:
         name: The name of its node, without the suffix.
         function: Gives an array from arrays of one shape and dtype.
+        slope: Gives the derivative by the first input, a constant, from all inputs; None where there is no derivative.
 
     Returns:
         A function of tensors of one shape and dtype.
@@ -196,15 +204,26 @@ def elements_on_host(name: str, function: Callable[..., Any]) -> Callable[..., T
         return _core.from_numpy(made).to(inputs[0].device)
 
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        pass
+        if slope is not None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
 
     def backward(ctx: Any, grad: Tensor) -> Any:
-        raise NotImplementedError(f"the derivative for '{name.lower()}' is not implemented.")
+        if slope is None:
+            raise NotImplementedError(f"the derivative for '{name.lower()}' is not implemented.")
+        others = [_core.zeros_like(grad) if needed else None for needed in ctx.needs_input_grad[1:]]
+        return grad * slope(*ctx.saved_tensors) if ctx.needs_input_grad[0] else None, *others
+
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Any:
+        if slope is None:
+            raise NotImplementedError(f"the derivative for '{name.lower()}' is not implemented.")
+        inputs = tuple(_core._primal(x) for x in ctx.saved_tensors)
+        return _core.zeros_like(inputs[0]) if tangents[0] is None else tangents[0] * slope(*inputs)
 
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
         return made.apply(*batched_first(info, in_dims, inputs)), 0
 
-    rules = (forward, setup_context, backward, vmap)
+    rules = (forward, setup_context, backward, jvp, vmap)
     made: Any = type(name, (Function,), {"__module__": __name__, **{f.__name__: staticmethod(f) for f in rules}})
     apply: Callable[..., Tensor] = made.apply
     return apply

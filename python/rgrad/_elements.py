@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from . import _core, return_types
-from ._composed import elements_on_host, into, need_tensor, pair
+from ._composed import elements_on_host, into, need_tensor, pair, type_name
 from ._core import Tensor
 from ._overridable import overridable
 
@@ -81,7 +82,11 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
     need_tensor("heaviside", values, "values")
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    return into(out, _heaviside(*_core.broadcast_tensors(input, values)), "heaviside")
+    x, v = _core.broadcast_tensors(input, values)
+    if x.dtype == _core.bfloat16:
+        # NumPy has no such dtype; float32 holds these numbers.
+        return into(out, _heaviside(x.float(), v.float()).to(x.dtype), "heaviside")
+    return into(out, _heaviside(x, v), "heaviside")
 
 
 def _integers(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
@@ -94,7 +99,24 @@ def _integers(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
 
 _gcd = elements_on_host("Gcd", np.gcd)
 _lcm = elements_on_host("Lcm", np.lcm)
-_nextafter = elements_on_host("Nextafter", np.nextafter)
+
+
+def _next_bfloat16(x: Any, y: Any) -> Any:
+    """The next numbers of bfloat16, given as float32: the upper bits count in order."""
+    bits = [(v.view(np.int32) >> 16) for v in (x, y)]
+    at, to = (np.where(b < 0, -(b & 0x7FFF), b) for b in bits)
+    made = at + np.sign(to - at)
+    sign = np.where((made < 0) | ((made == 0) & (at < 0)), 0x8000, 0)
+    found = ((np.abs(made) | sign).astype(np.uint32) << 16).view(np.float32)
+    return np.where(np.isnan(x) | np.isnan(y), np.float32(np.nan), np.where(at == to, y, found))
+
+
+def _differ(x: Tensor, other: Tensor) -> Tensor:
+    return (x != other).to(x.dtype)
+
+
+_nextafter = elements_on_host("Nextafter", np.nextafter, _differ)
+_nextafter_bfloat16 = elements_on_host("Nextafter", lambda x, y: _next_bfloat16(x.copy(), y.copy()), _differ)
 _heaviside = elements_on_host("Heaviside", lambda x, v: np.where(x == 0, v, (x > 0).astype(x.dtype)))
 _exponents = elements_on_host("FrexpExponent", lambda x: np.frexp(x)[1])
 
@@ -145,11 +167,11 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @overridable("input", "other")
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Give the next float from ``input`` towards ``other``. It has no derivative.
+    """Give the next float from ``input`` towards ``other``. The derivative is that of ``input``.
 
     Args:
-        input: A tensor of float32 or float64.
-        other: A tensor of float32 or float64.
+        input: A tensor of floats.
+        other: A tensor of floats.
         out: Where the result is written.
 
     Returns:
@@ -163,8 +185,10 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         tensor([True])
     """
     a, b = pair(input, other)
-    if a.dtype not in (_core.float32, _core.float64):
-        raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{str(a.dtype).rpartition('.')[2]}'")
+    if not a.dtype.is_floating_point:
+        raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{type_name(a.dtype)}'")
+    if a.dtype == _core.bfloat16:
+        return into(out, _nextafter_bfloat16(a.float(), b.float()).to(a.dtype), "nextafter", same_dtype=False)
     return into(out, _nextafter(a, b), "nextafter", same_dtype=False)
 
 
@@ -275,8 +299,7 @@ def fill(input: Tensor, value: Tensor | float) -> Tensor:
             raise RuntimeError(
                 f"fill only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions."
             )
-        return value.to(device=input.device, dtype=input.dtype).expand(input.shape).clone()
-    return _core.full_like(input, value)
+    return input.clone().fill_(value)
 
 
 @overridable("input")
@@ -338,6 +361,8 @@ def range(
     )
     if end is None:
         raise TypeError("range() missing 1 required positional argument: 'end'")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:

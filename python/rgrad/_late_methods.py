@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from . import _core
 from ._core import Tensor, _ask_torch_function, _has_torch_function_variadic
 
 # The module of each function, and what there is: "f" a function of `rgrad`, "m" a method of Tensor, "i" the method that
@@ -134,7 +135,9 @@ def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         base = root(input)
         args = tuple(a.clone() if type(a) is Tensor and root(a) is base else a for a in args)
         kwargs = {k: a.clone() if type(a) is Tensor and root(a) is base else a for k, a in kwargs.items()}
-        made = function(input.clone() if input.requires_grad else input, *args, **kwargs)
+        tensors = [x for x in (input, *args, *kwargs.values()) if isinstance(x, Tensor)]
+        recorded = _core.is_grad_enabled() and any(x.requires_grad for x in tensors)
+        made = function(input.clone() if recorded else input, *args, **kwargs)
         if made.shape != input.shape:
             raise RuntimeError(
                 f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(made.shape)}"

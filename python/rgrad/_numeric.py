@@ -101,7 +101,8 @@ def searchsorted(
             further = ~(at > flat if right else at >= flat) & (middle < high)
             low = _core.where(further, middle + 1, low)
             high = _core.where(further, high, middle)
-    return _into(out, low.reshape(wanted.shape).to(_core.int32 if out_int32 else _core.int64), "searchsorted")
+    low = _core._unrelated(low.reshape(wanted.shape))
+    return _into(out, low.to(_core.int32 if out_int32 else _core.int64), "searchsorted")
 
 
 @overridable("input", "boundaries")
@@ -204,6 +205,13 @@ def _pair(name: str, y: Tensor, x: Tensor | None, dim: int) -> tuple[Tensor, Ten
     """The sums of neighbours along `dim`, and the distances of their places."""
     if not y.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    if not -y.dim() <= dim < y.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-y.dim()}, {y.dim() - 1}], but got {dim})"
+        )
+    for letter, given in (("y", y), ("x", x)):
+        if given is not None and given.dtype == _core.bool:
+            raise RuntimeError(f"{name}: received a bool input for `{letter}`, but bool is not supported")
     size = y.shape[dim]
     sums = y.narrow(dim, 0, max(size - 1, 0)) + y.narrow(dim, min(1, size), max(size - 1, 0))
     if x is None:

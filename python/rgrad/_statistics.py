@@ -71,7 +71,7 @@ def cov(
     total: Any = count
     if w is not None:
         total = w.sum()
-        if count and bool(total.detach() == 0):
+        if bool(total.detach() == 0):
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x.sum(1, keepdim=True) if w is None else (x * w).sum(1, keepdim=True)) / total
     if w is None or not correction:
@@ -274,8 +274,8 @@ def _histogram(
             continue
         column = points[:, i]
         low, high = (float(v) for v in limits[2 * i : 2 * i + 2]) if limits is not None else (0.0, 0.0)
-        if limits is None and column.numel():
-            low, high = float(column.min()), float(column.max())
+        if limits is None:
+            low, high = (float(column.min()), float(column.max())) if column.numel() else (0.0, 1.0)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuntimeError(f"torch.histogramdd(): dimension {i}'s range [{low}, {high}] is not finite")
         if low > high:
@@ -292,7 +292,7 @@ def _histogram(
         at, inside = at * counts[i] + place, inside & has_one
     each = _core.ones(points.shape[0], dtype=points.dtype, device=points.device) if weight is None else weight.detach()
     made = _core.zeros(math.prod(counts), dtype=points.dtype, device=points.device)
-    made = made.index_add(0, at[inside], each[inside]).reshape(counts)
+    made = _core._unrelated(made.index_add(0, at[inside], each[inside]).reshape(counts))
     if density:
         made = made / made.sum()
         for i, e in enumerate(edges):

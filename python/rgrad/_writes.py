@@ -52,7 +52,8 @@ def _extreme(name: str, ufunc: Any, start: Callable[[Any], Any]) -> Any:
         if not include:
             mine = mine.scatter(dim, index, value=0.0)
         theirs = (part == output.gather(dim, index)).to(input.dtype)
-        count = mine.scatter_add(dim, index, theirs).clamp(min=1)
+        # No element equals a result that is nan: its gradients are 0 / 0, as those of `amax`.
+        count = mine.scatter_add(dim, index, theirs)
         return mine / count, theirs / count.gather(dim, index)
 
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -333,7 +334,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
             f"{source.numel()}, index.numel() = {index.numel()}"
         )
     made = input.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate)
-    return made.reshape(input.shape)
+    return _core._unrelated(made.reshape(input.shape))
 
 
 @overridable("input", "src")
@@ -370,7 +371,8 @@ def as_strided_scatter(
         made.as_strided(size, stride, storage_offset).copy_(src)
         return made
     places = _core.arange(input.numel(), device=input.device).as_strided(size, stride, storage_offset or 0)
-    return input.reshape(-1).index_put((places.reshape(-1),), src.reshape(-1)).reshape(input.shape)
+    made = input.reshape(-1).index_put((places.reshape(-1),), src.reshape(-1))
+    return _core._unrelated(made.reshape(input.shape))
 
 
 @overridable("input")

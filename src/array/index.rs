@@ -125,9 +125,9 @@ impl Array {
         run_into(&Request::Random(random), chances.as_slice(), &[self])
     }
 
-    /// The elements in reverse order along `dims`, row-major.
+    /// The elements in reverse order along `dims`, in this array's order of dimensions.
     pub fn flip(&self, dims: &[usize]) -> Result<Array> {
-        let out = self.empty_beside(self.shape(), self.dtype())?;
+        let out = self.empty_like(self.dtype())?;
         if out.numel() == 0 {
             return Ok(out);
         }

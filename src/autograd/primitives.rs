@@ -12,7 +12,7 @@ use crate::autograd::tensor::Tensor;
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, MemoryFormat, Scalar, Strides, fmt_shape};
+use crate::layout::{BF16, DType, Dims, F16, Layout, MemoryFormat, Scalar, Strides, fmt_shape};
 use crate::pointwise::RowId;
 use crate::pointwise::{Func, Part};
 use smallvec::{SmallVec, smallvec};
@@ -360,7 +360,12 @@ impl Op for FillOp {
 /// Refuses a number that does not fit into `dtype`.
 #[inline]
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
-    let fits = if dtype == DType::F32 { !is_beyond_f32(value) } else { value.fits(dtype) };
+    let fits = match (dtype, value) {
+        (DType::F32, _) => !is_beyond_f32(value),
+        (DType::F16, _) => !is_beyond(value, f64::from(F16(0x7bff).to_f32())),
+        (DType::BF16, _) => !is_beyond(value, f64::from(BF16(0x7f7f).to_f32())),
+        _ => value.fits(dtype),
+    };
     if fits { Ok(()) } else { Err(overflow(value, dtype)) }
 }
 
@@ -370,11 +375,17 @@ pub(crate) fn is_beyond_f32(value: Scalar) -> bool {
     matches!(value, Scalar::Float(f) if f.is_finite() && f.abs() > f64::from(f32::MAX))
 }
 
+fn is_beyond(value: Scalar, largest: f64) -> bool {
+    let value = value.to_f64();
+    value.is_finite() && value.abs() > largest
+}
+
 #[cold]
 fn overflow(value: Scalar, dtype: DType) -> Error {
     let word = match dtype {
         DType::I32 => "int".to_string(),
         DType::F32 => "float".to_string(),
+        DType::F16 | DType::BF16 => dtype.row().c_name.to_string(),
         _ => format!("{dtype}_t"),
     };
     Error::runtime(format!("value cannot be converted to type {word} without overflow: got {value}"))

@@ -81,7 +81,12 @@ pub fn addbmm(input: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, al
 
 /// The input times 2 to the power of `other`.
 pub fn ldexp(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    pw::mul(input, &pw::call(RowId::Pow, &[2.0.into(), other.into()], &[])?)
+    if other.dtype() == DType::Bool {
+        return Err(Error::not_implemented("\"ldexp_cpu_exp\" not implemented for 'Bool'"));
+    }
+    let made = pw::mul(input, &pw::call(RowId::Pow, &[2.0.into(), other.into()], &[])?)?;
+    // The power of an integer is a float32, in which the product does not overflow before its time.
+    if input.dtype().is_half() && !other.dtype().is_float() { primitives::cast(&made, input.dtype()) } else { Ok(made) }
 }
 
 /// Squares and products along the bits of `n`.
@@ -143,8 +148,9 @@ pub fn renorm(input: &Tensor, p: f64, dim: i64, maxnorm: f64) -> Result<Tensor> 
         return Err(Error::runtime(format!("renorm: input needs at least 2 dimensions, got {} dimensions", input.rank())));
     }
     let others: Vec<i64> = (0..input.rank()).filter(|&i| i != d).map(|i| i as i64).collect();
-    let norms = norm(input, p, Some(&others), true, None)?;
-    let large = pw::call(RowId::Gt, &[(&norms).into(), maxnorm.into()], &[])?;
+    let large = pw::call(RowId::Gt, &[(&norm(&input.detach(), p, Some(&others), true, None)?).into(), maxnorm.into()], &[])?;
+    // What is not scaled, nan for example, must not reach the gradient through the norm.
+    let norms = norm(&pw::where_(&large, input, 0.0)?, p, Some(&others), true, None)?;
     let scale = pw::div(maxnorm, &pw::add(&norms, 1e-7)?)?;
     pw::mul(input, &pw::where_(&large, &scale, 1.0)?)
 }

@@ -312,6 +312,9 @@ pub fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
 
 /// The sum of products over dimensions `dims_a` of one tensor paired with `dims_b` of the other; the rest of both remain, in order.
 pub fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<Tensor> {
+    if a.dtype() != b.dtype() {
+        return Err(Error::runtime("both inputs should have same dtype"));
+    }
     if dims_a.len() != dims_b.len() {
         return Err(Error::runtime(format!(
             "both dimension lists should have same length: tensordot got {} and {}",

@@ -282,7 +282,7 @@ impl Op for Scatter {
         Devices::Numbers
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = x[0].clone_dense()?;
+        let out = x[0].contiguous_copy()?;
         self.forward_into(&out, x)?;
         Ok(smallvec![out])
     }
@@ -355,6 +355,10 @@ pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: po
             fmt_shape(&is),
             fmt_shape(&xs)
         )));
+    }
+    if xs[d] == 0 && index.numel() > 0 {
+        // No kernel runs for an empty target.
+        return Err(Error::runtime(format!("index {} is out of bounds for dimension {d} with size 0", index.array().first()?)));
     }
     // Only the part of the source that the index covers is used.
     let mut part = src;

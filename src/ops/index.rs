@@ -575,7 +575,7 @@ pub fn index_fill(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, valu
         return Err(Error::index("index_fill_(): Expected dtype int64 for index."));
     }
     if index.rank() > 1 {
-        return Err(Error::index("Index has to be a vector/scalar"));
+        return Err(Error::runtime("Index has to be a vector/scalar"));
     }
     let (value, node) = match value {
         pointwise::Arg::Tensor(t) if t.rank() > 0 => {

@@ -121,6 +121,12 @@ struct CallPlan {
     converted: SmallVec<[Option<Tensor>; 3]>,
 }
 
+/// Whether parameter `i` of a row of 16-bit floats must fit into them; others are float32 numbers.
+fn is_narrow_param(row: RowId, i: usize) -> bool {
+    let narrow = matches!(row, RowId::Clamp | RowId::ClampMin | RowId::ClampMax | RowId::Hardtanh) || row == RowId::Threshold && i == 1;
+    narrow || Func::forward(row).rounds_params()
+}
+
 fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     let info = row.info();
     debug_assert_eq!((args.len(), params.len()), (info.arity(), info.params.len()), "{}", info.name);
@@ -144,8 +150,11 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     if row == RowId::Hardtanh && compute == DType::U8 && params.iter().any(|p| p.to_f64() < 0.0) {
         return Err(Error::runtime("cannot do hardtanh on an unsigned type with negative limits"));
     }
-    if !(params.is_empty() || any_number && compute.is_float()) {
-        params.iter().try_for_each(|p| primitives::check_fits(*p, compute))?;
+    if !params.is_empty() && (!any_number || !compute.is_float() || row == RowId::PowScalar && compute.is_half()) {
+        for (i, p) in params.iter().enumerate() {
+            let seen = if compute.is_half() && !is_narrow_param(row, i) { DType::F32 } else { compute };
+            primitives::check_fits(*p, seen)?;
+        }
     }
     let wide = compute.is_half() && !Func::forward(row).rounds_numbers();
     let mut converted: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();

@@ -6,7 +6,7 @@ use super::order::sort;
 use super::pointwise as pw;
 use super::{index, reduce, shape};
 use crate::autograd::dispatch::autocast;
-use crate::autograd::{Creation, Tensor, ViewOp, primitives, view_as};
+use crate::autograd::{Creation, Tensor, ViewOp, primitives, unrelated, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::pointwise::RowId;
@@ -145,7 +145,7 @@ fn finish(out: &Tensor, several: bool, dim: Option<i64>, keepdim: bool, rank: us
     } else {
         last - 1
     };
-    view_as(&out, ViewOp::Squeeze(Dims::from_elem(gone, 1)), Some("SqueezeBackward4".into()), Creation::Normal)
+    Ok(unrelated(view_as(&out, ViewOp::Squeeze(Dims::from_elem(gone, 1)), Some("SqueezeBackward4".into()), Creation::Normal)?))
 }
 
 /// The mean of the elements that are not nan; nan if there are none.

@@ -375,7 +375,8 @@ impl Op for Var {
             // The squares are beyond float32; their root need not be.
             out = x[0].converted(DType::F64)?.reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
         }
-        with_number(&out, RowId::Div, self.freedom())?;
+        // Nothing has no variance, whatever the divisor.
+        with_number(&out, RowId::Div, if over.count() == 0 { 0.0 } else { self.freedom() })?;
         if self.root {
             out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;
         }

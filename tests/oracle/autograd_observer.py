@@ -20,7 +20,7 @@ from autograd_programs import NAMES, VIEWS
 class Observer:
     """Runs statements with one library, and says what can be seen after each."""
 
-    def __init__(self, T: Any) -> None:
+    def __init__(self, T: Any, decides: bool = False) -> None:
         self.T = T
         self.seen: list[Any] = []
         self.counts = True
@@ -32,10 +32,13 @@ class Observer:
             "log": self.log,
             "fail": self.fail,
             "normal": normal,
+            "written": lambda x, write: (write(x), x)[1],
+            "no_grad": lambda f: T.no_grad()(f)(),
             "dense": lambda x: None if x is None else x.clone(),
             # Masks and positions have places of their own among a node's inputs (docs/differences.md).
             "given": lambda grads: [g for g in grads if g is not None],
             "leaves": lambda *xs: [x for x in xs if x.is_leaf and x.requires_grad] or fail_input(),
+            "ahead": self.ahead if decides else lambda line: None,
             **functions(T),
         }
         for i, name in enumerate(NAMES):
@@ -49,8 +52,14 @@ class Observer:
     def fail(self) -> None:
         raise ValueError("raised by a hook")
 
+    def ahead(self, line: str) -> None:
+        """Ends the program before a line that does what the libraries do differently (docs/differences.md)."""
+        if self.writes_overlap(line) or any(self.has_views(self.names.get(x)) for x in DATA.findall(line)):
+            raise Ended
+
     def run(self, statement: str) -> list[Any]:
         """Executes it; says what was logged, and which error was raised."""
+        statement = AHEAD.sub(lambda m: f"{m[1]}ahead({m[2]!r})\n{m[1]}{m[2]}", statement)
         self.seen = []
         # The counters of what comes from inference tensors begin at different numbers.
         self.counts &= "inference_mode()" not in statement
@@ -126,16 +135,25 @@ class Observer:
             return any(t._is_view() and t.requires_grad and t.grad_fn is None for t in tensors)
         return False
 
+    def has_two_floats(self) -> bool:
+        """Whether there are floats of two dtypes: rgrad saves operands as its derivatives read them, converted."""
+        tensors = [self.names.get(name) for name in NAMES + VIEWS]
+        return len({t.dtype for t in tensors if isinstance(t, self.T.Tensor) and t.is_floating_point()}) > 1
+
     def has_old_view(self) -> bool:
-        """Whether there is a leaf that is a view of a tensor with a node, which it got later."""
+        """Whether there is a view of a tensor with a node: a leaf, until it is asked, if it is older than the node."""
         tensors = [self.names.get(name) for name in NAMES + VIEWS]
         views = [t for t in tensors if isinstance(t, self.T.Tensor) and t._is_view()]
         with contextlib.suppress(RuntimeError):
-            return any(v.grad_fn is None and v._base.grad_fn is not None for v in views)
+            return any(v._base.grad_fn is not None for v in views)
         return False
 
     def quiet(self) -> Any:
         return self.T.no_grad()
+
+
+class Ended(BaseException):
+    """The libraries differ on purpose in what comes next."""
 
 
 def overlap(a: Any, b: Any) -> bool:
@@ -230,13 +248,17 @@ SAME_MEANING: tuple[tuple[str, str], ...] = (
     (r"^expected Variable, but hook returned", r"can't replace a None gradient"),
     (r"a mismatch was detected", r"a mismatch was detected"),
     (r"base or another view of its base has been modified inplace", r"don't support automatic differentiation"),
+    (r"^vmap: \w+_\(self", r"^vmap: inplace arithmetic\(self"),
+    # Of two errors the other one is told first.
+    (r"^a leaf Variable that requires grad", r"^vmap: inplace arithmetic\(self"),
 )
 
 # When torch says this a program ends (docs/differences.md). Either torch has changed something although it failed (the
 # first two), or it refuses what rgrad can do: a source that shares memory with the target, a second pass where nothing
 # was saved, hooks of views without a node, hooks of several leaves, derivatives at expanded tensors.
 ENDS = (
-    r"Inplace update to inference tensor outside InferenceMode|is out of bounds|Expected gradient function to be set|"
+    r"Inplace update to inference tensor outside InferenceMode|is out of bounds|^out of range: tried to access|"
+    r"Expected gradient function to be set|"
     r"some elements of the input tensor and the written-to tensor|Trying to backward through the graph a second time|"
     r"'NoneType' object has no attribute 'next_functions'|Output of saved tensor unpack_hook expected to be a Tensor|"
     r"A leaf node was passed to _will_engine_execute_node|"
@@ -249,6 +271,8 @@ LAYOUT = "view size is not compatible"
 DATA = re.compile(r"\b(\w)\.data = ")
 # A target that shares memory with an input: PyTorch reads what it has written already.
 OUT = re.compile(r"\bout=")
+# A line of a program that is no head of a block.
+AHEAD = re.compile(r"^( *)(?!with )(.+)$", re.MULTILINE)
 
 
 def plain(text: str) -> str:
@@ -270,23 +294,27 @@ def difference(program: list[str], mine: Any, theirs: Any, watch: bool) -> tuple
 
     With `watch` everything is looked at after each statement, otherwise at the end.
     """
-    a, b = Observer(mine), Observer(theirs)
+    a, b = Observer(mine), Observer(theirs, decides=True)
     for i, statement in enumerate(program):
-        if b.writes_overlap(statement) or any(b.has_views(b.names.get(x)) for x in DATA.findall(statement)):
+        try:
+            theirs_seen = b.run(statement)
+            mine_seen = a.run(statement)
+        except Ended:
             return None
-        mine_seen, theirs_seen = a.run(statement), b.run(statement)
         if said(theirs_seen, ENDS) or said(mine_seen, "more than one element of the written-to tensor"):
             return None
         if said(theirs_seen, "a leaf Variable that requires grad") and not said(mine_seen, "") and b.has_old_view():
             return None
-        if said(mine_seen, "Inplace update to inference tensor") and not said(theirs_seen, ""):
+        if said(mine_seen, "Inplace update to inference tensor"):
             return None
         # Tangents of another dtype, and results that are contiguous in one library only.
         if said(mine_seen, "same dtype as the primal") or any(said(x, LAYOUT) for x in (mine_seen, theirs_seen)):
             return None
         if re.search(r"inference_mode\(\):(\n    .*)*\.data = ", statement) or OUT.search(statement):
             return None
-        if "saved_tensors_hooks" in statement and b.has_leaf_view():
+        if "linearize" in statement and re.search("saved_tensors_hooks|save_on_cpu", statement):
+            return None
+        if "saved_tensors_hooks" in statement and (b.has_leaf_view() or b.has_two_floats()):
             return None
         found = unequal(mine_seen, theirs_seen, "seen")
         if found:

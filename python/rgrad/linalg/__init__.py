@@ -5,7 +5,6 @@ reverse and forward mode, are made of differentiable operations. There are no co
 """
 
 from .._core import matmul as matmul
-from .._numeric import vander as vander
 from ._determinants import det as det
 from ._determinants import slogdet as slogdet
 from ._factor import cholesky as cholesky
@@ -28,6 +27,7 @@ from ._products import matrix_power as matrix_power
 from ._products import multi_dot as multi_dot
 from ._products import tensorinv as tensorinv
 from ._products import tensorsolve as tensorsolve
+from ._products import vander as vander
 from ._products import vecdot as vecdot
 from ._solve import inv as inv
 from ._solve import solve as solve

@@ -39,17 +39,35 @@ def check_matrix(name: str, A: Any, which: str = "A", square: bool = False) -> T
     return check_dtype(name, A)
 
 
+# The kernels that PyTorch names when it refuses a low precision; other functions refuse it before.
+_KERNELS = {
+    "lu_cpu": ("linalg.det", "linalg.solve", "linalg.solve_ex", "linalg.lu", "linalg.lu_factor"),
+    "linalg_eigh_cpu": ("linalg.eigh", "linalg.eigvalsh"),
+    "linalg_svd_cpu": ("linalg.svd", "linalg.svdvals", "linalg.cond", "linalg.matrix_norm"),
+    "geqrf_cpu": ("linalg.qr",),
+    "cholesky_cpu": ("linalg.cholesky",),
+    "cholesky_inverse_out_cpu": ("cholesky_inverse",),
+    "triangular_solve_cpu": ("linalg.solve_triangular",),
+}
+
+
 def check_dtype(name: str, A: Tensor) -> Tensor:
     """Refuse other dtypes than float32 and float64. Under autocast smaller floats become float32.
 
     Raises:
-        RuntimeError: Low precision, integers or truth values.
+        RuntimeError: Low precision (some functions: NotImplementedError, which is one), integers or truth values.
     """
     A = widened(A)
     if A.dtype not in (_core.float32, _core.float64):
         if A.dtype.is_floating_point:
+            kernel = next((k for k, names in _KERNELS.items() if name in names), None)
+            if kernel is not None:
+                raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(A.dtype)}'")
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(A.dtype)}")
-        raise RuntimeError(f"{name}: Expected a floating point tensor as input. Got {type_name(A.dtype)}")
+        if name in ("linalg.eigh", "linalg.eigvalsh", "linalg.lu", "linalg.lu_factor", "cholesky_inverse"):
+            kernel = next(k for k, names in _KERNELS.items() if name in names)
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(A.dtype)}'")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(A.dtype)}")
     return A
 
 

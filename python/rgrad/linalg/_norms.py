@@ -19,6 +19,8 @@ _Dims = int | Sequence[int] | None
 
 def _checked(name: str, x: Any, dtype: Any) -> Tensor:
     need_tensor(name, x)
+    if not x.dtype.is_floating_point:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}")
     if dtype is not None:
         if not dtype.is_floating_point:
             raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {type_name(dtype)}")
@@ -28,8 +30,6 @@ def _checked(name: str, x: Any, dtype: Any) -> Tensor:
                 f"specified dtype ({type_name(dtype)})"
             )
         x = x.to(dtype)
-    if not x.dtype.is_floating_point:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}")
     made: Tensor = x
     return made
 
@@ -135,13 +135,18 @@ def matrix_norm(
     if ord in ("nuc", 2, -2):
         A = check_matrix("linalg.matrix_norm", A)
         S = _svd_apply(A.movedim((first, second), (-2, -1)), False)[1]
+        if ord == 2 and not S.shape[-1]:
+            # The largest of no singular values is 0.
+            S = S.new_zeros((*S.shape[:-1], 1))
         made = S.sum(-1) if ord == "nuc" else S.amax(-1) if ord == 2 else S.amin(-1)
     else:
         order = float(ord)
         summed, chosen = (first, second) if abs(order) == 1 else (second, first)
         sums = vector_norm(A, 1, summed, True)
+        if order > 0 and not sums.shape[chosen]:
+            sums = sums.sum(chosen, True)
         made = sums.amax(chosen, True) if order > 0 else sums.amin(chosen, True)
-        made = made.squeeze((first, second))
+        made = _core._unrelated(made.squeeze((first, second)))
     if keepdim:
         for d in sorted((first, second)):
             made = made.unsqueeze(d)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._composed import into, need_tensor
+from .._composed import into, need_tensor, type_name
 from .._core import Tensor
 from .._numeric import chain_matmul
 from .._overridable import overridable
@@ -47,6 +47,10 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
         )
+    if input.dtype != other.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(other.dtype)}")
+    if input.dtype == _core.bool:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     a, b = _core.broadcast_tensors(input, other)
     return into(out, a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim), "linalg.cross")
 
@@ -73,8 +77,46 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     if _core._autocasts() and _core.is_autocast_enabled(x.device.type):
         small = _core.get_autocast_dtype(x.device.type)
         x, y = (t.to(small) if t.is_floating_point() and t.dtype != _core.float64 else t for t in (x, y))
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {type_name(x.dtype)} and y "
+            f"of type {type_name(y.dtype)} instead"
+        )
     made = (x * y).sum(dim)
-    return into(out, made.to(_core.promote_types(x.dtype, y.dtype)), "linalg.vecdot")
+    return into(out, made.to(x.dtype), "linalg.vecdot")
+
+
+@overridable("x")
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Make Vandermonde matrices: the powers of each element in a row, from 0 up.
+
+    Args:
+        x: Shape ``(*, n)``; a number counts as one element.
+        N: The number of powers, by default ``n``.
+
+    Returns:
+        Shape ``(*, n, N)``.
+
+    Raises:
+        RuntimeError: ``N`` is less than 2, or the tensor has 16-bit floats or truth values.
+
+    Example:
+        >>> rgrad.linalg.vander(rgrad.tensor([1, 2, 3]))
+        tensor([[1, 1, 1],
+                [1, 2, 4],
+                [1, 3, 9]])
+    """
+    need_tensor("linalg.vander", x)
+    if x.dtype in (_core.float16, _core.bfloat16, _core.bool):
+        raise RuntimeError(
+            f"linalg.vander supports floating point, complex, and integer tensors, but got {type_name(x.dtype)}"
+        )
+    rows = x if x.dim() else x.unsqueeze(0)
+    count = rows.shape[-1] if N is None else N
+    if count <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    powers = rows.unsqueeze(-1).expand(*rows.shape, count - 1).cumprod(-1)
+    return _core.cat([powers.new_ones((*rows.shape, 1)), powers], -1)
 
 
 @overridable("A")
@@ -226,7 +268,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponentials of square matrices.
 
     Args:
-        A: Shape ``(*, n, n)``, float32 or float64.
+        A: Shape ``(*, n, n)``, of floats.
 
     Returns:
         A tensor of the same shape.
@@ -239,6 +281,8 @@ def matrix_exp(A: Tensor) -> Tensor:
         tensor([[1., 0.],
                 [0., 1.]])
     """
+    if A.dtype in (_core.float16, _core.bfloat16):
+        return matrix_exp(A.float()).to(A.dtype)
     A = check_matrix("linalg.matrix_exp", A, square=True)
     return _exp(A)
 
@@ -266,6 +310,8 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     need_tensor("linalg.tensorinv", A)
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    if ind > A.dim():
+        raise RuntimeError(f"linalg.tensorinv: invalid slice, ind = {ind} for a tensor with {A.dim()} dimensions")
     rows, columns = A.shape[:ind], A.shape[ind:]
     if rows.numel() != columns.numel():
         raise RuntimeError(
@@ -335,6 +381,11 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
     if m < n:
         raise RuntimeError(
             "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if tau.dim() != A.dim() - 1:
+        raise RuntimeError(
+            "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim "
+            f"equal to {tau.dim()} and input.ndim is equal to {A.dim()}"
         )
     if tau.shape[-1] > n:
         raise RuntimeError(

@@ -197,7 +197,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     _check_pair("linalg.solve", A, rhs, left)
     M, rhs = _same_batch(A, rhs)
     made = _solve_matrix(M, rhs) if left else _solve_matrix(M.mT, rhs.mT).mT
-    return into(out, made.squeeze(-1) if vector else made, "linalg.solve")
+    return into(out, _core._unrelated(made.squeeze(-1) if vector else made), "linalg.solve")
 
 
 @overridable("A", "B")

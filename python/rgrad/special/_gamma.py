@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from .. import _core
-from .._composed import Apply, floating, into, need_tensor, of_elements, pair
+from .._composed import Apply, floating, floating_pair, into, need_tensor, of_elements
 from .._core import Tensor
 from .._overridable import overridable
 
@@ -267,8 +267,7 @@ def zeta(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = N
         >>> rgrad.special.zeta(rgrad.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
     """
-    s, q = pair(input, other)
-    return into(out, _zeta_apply(floating(s), floating(q)), "special_zeta", same_dtype=False)
+    return into(out, _zeta_apply(*floating_pair(input, other)), "special_zeta", same_dtype=False)
 
 
 @overridable("input")
@@ -291,6 +290,8 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
         tensor([1.5508])
     """
     need_tensor("mvlgamma", input)
+    if input.dtype == _core.bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     x = floating(input)

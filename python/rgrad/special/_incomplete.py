@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._composed import floating, into, of_elements, pair
+from .._composed import floating_pair, into, need_tensor, of_elements
 from .._core import Tensor
 from .._overridable import overridable
 from ._gamma import STIRLING, lgamma, polynomial
@@ -111,8 +111,9 @@ def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tens
         >>> rgrad.special.gammainc(rgrad.tensor([1.0]), rgrad.tensor([2.0]))
         tensor([0.8647])
     """
-    a, x = pair(input, other)
-    return into(out, _gammainc_apply(floating(a), floating(x)), "igamma", same_dtype=False)
+    need_tensor("special_gammainc", input)
+    need_tensor("special_gammainc", other, "other")
+    return into(out, _gammainc_apply(*floating_pair(input, other)), "igamma", same_dtype=False)
 
 
 @overridable("input", "other")
@@ -131,8 +132,9 @@ def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         >>> rgrad.special.gammaincc(rgrad.tensor([1.0]), rgrad.tensor([2.0]))
         tensor([0.1353])
     """
-    a, x = pair(input, other)
-    return into(out, _gammaincc_apply(floating(a), floating(x)), "igammac", same_dtype=False)
+    need_tensor("special_gammaincc", input)
+    need_tensor("special_gammaincc", other, "other")
+    return into(out, _gammaincc_apply(*floating_pair(input, other)), "igammac", same_dtype=False)
 
 
 igamma = gammainc

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from .. import _core
-from .._composed import floating, into, of_elements, pair
+from .._composed import floating_pair, into, of_elements
 from .._core import Tensor
 from .._overridable import overridable
 
@@ -31,8 +31,7 @@ def _recurrence(name: str, first: Callable[[Tensor], Tensor], step: _Step) -> Ca
 
 def _named(name: str, apply: Callable[..., Tensor], what: str) -> Callable[..., Tensor]:
     def made(input: Tensor | float, n: Tensor | int, *, out: Tensor | None = None) -> Tensor:
-        x, degree = pair(input, n)
-        return into(out, apply(floating(x), floating(degree)), f"special_{name}", same_dtype=False)
+        return into(out, apply(*floating_pair(input, n)), f"special_{name}", same_dtype=False)
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"""Compute {what} of degree ``n``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._composed import floating, into, need_tensor, of_elements, pair
+from .._composed import floating, floating_pair, into, need_tensor, of_elements
 from .._core import Tensor
 from .._overridable import overridable
 
@@ -101,5 +101,4 @@ def xlog1py(input: Tensor | float, other: Tensor | float, *, out: Tensor | None 
         >>> rgrad.special.xlog1py(rgrad.tensor([0.0, 2.0]), rgrad.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
     """
-    a, b = pair(input, other)
-    return into(out, _xlog1py_apply(floating(a), floating(b)), "special_xlog1py", same_dtype=False)
+    return into(out, _xlog1py_apply(*floating_pair(input, other)), "special_xlog1py", same_dtype=False)

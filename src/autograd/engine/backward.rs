@@ -147,7 +147,7 @@ struct GraphTask<'a> {
     retain_graph: bool,
     /// Whether gradients are accumulated in `.grad`.
     accumulates: bool,
-    /// Whether nodes may take the fast path.
+    /// Whether nodes may take the fast path, which records nothing at any level.
     direct: bool,
     /// Whether a profiler recorded when the pass began: then each node is an event.
     profiled: bool,
@@ -179,7 +179,10 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         ready_queue: BinaryHeap::new(),
         retain_graph: options.retain_graph,
         accumulates: options.inputs.is_empty() || options.accumulate,
-        direct: !options.create_graph && anomaly.is_none() && mode::current().allows_seen_path(),
+        direct: !options.create_graph
+            && (options.level == 0 || !mode::is_grad_enabled())
+            && anomaly.is_none()
+            && mode::current().allows_seen_path(),
         profiled: profiler::is_on(),
         state: ThreadState::now(),
         anomaly,

@@ -277,7 +277,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl Fn() -> NodeOp) -> Result<Sm
         // At a level each view has a node of its own, which errors call by the operation's name.
         name.set(Some(ViewName { node, attributes: ShownAttributes::All }));
     }
-    if ops.is_empty() || !history.is_recorded() || history.wrapped || !t.dtype().is_float() {
+    if ops.is_empty() || !history.is_recorded() || history.wrapped || t.is_inference() || !t.dtype().is_float() {
         return ops.iter().map(one).collect();
     }
     let edges = history.edges([t])?;

@@ -230,11 +230,11 @@ impl Tensor {
             .iter()
             .map(|n| usize::try_from(*n).map_err(|_| Error::runtime(format!("resize_: got the negative size {n} in sizes={sizes:?}"))))
             .collect::<Result<_>>()?;
-        // Equal sizes keep their strides.
+        // Equal sizes keep their strides, and count as no write.
         if shape != self.shape() {
             self.with_resized(&shape)?;
+            self.increment_version(label);
         }
-        self.increment_version(label);
         Ok(())
     }
 

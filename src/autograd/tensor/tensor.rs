@@ -480,7 +480,7 @@ impl Tensor {
         if !self.requires_grad() {
             return Err(Error::runtime("can't retain_grad on Tensor that has requires_grad=False"));
         }
-        let Some(e) = self.grad_fn()? else { return Ok(()) };
+        let Some(e) = (if self.is_leaf() { None } else { self.grad_fn()? }) else { return Ok(()) };
         if self.retains_grad() {
             return Ok(());
         }

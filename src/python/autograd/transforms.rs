@@ -144,6 +144,13 @@ fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyA
     wrap(py, if snapshot { t.clone() } else { t.primal()? })
 }
 
+/// The tensor, a view of a result that nobody else has, as no view of it.
+#[pyfunction]
+fn _unrelated<'py>(t: &PyObj<'py>) -> PyResult<PyObj<'py>> {
+    drop(crate::autograd::unrelated(given(t, "_unrelated")?.clone()));
+    Ok(t.clone())
+}
+
 /// Opens a level of dual numbers, and returns the number of open ones.
 #[pyfunction]
 fn _enter_dual() -> usize {
@@ -181,6 +188,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_unwrap, m)?,
         wrap_pyfunction!(_ask_below, m)?,
         wrap_pyfunction!(_require_grad, m)?,
+        wrap_pyfunction!(_unrelated, m)?,
         wrap_pyfunction!(_make_dual, m)?,
         wrap_pyfunction!(_tangent, m)?,
         wrap_pyfunction!(_primal, m)?,

@@ -148,7 +148,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"{len(pad)} and input of dimension {input.dim()}"
         )
     if mode == "constant":
-        return _constant(input, pad, 0 if value is None else value)
+        return _constant(input, pad, 0.0 if value is None else float(value))
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     count = len(pad) // 2

@@ -120,7 +120,7 @@ macro_rules! activations {
     /// The input kept between two numbers; the derivative at both is 0.
     Num Hardtanh = "hardtanh" NoBool [HardtanhBackward0](x; min_val = -1.5 default -1.0, max_val = 1.25 default 1.0) kinks [-1.5, 1.25] {
         x.max(min_val).min(max_val);
-        x(g; x) { A::select(x.gt(&min_val).and(x.lt(&max_val)), g.clone(), g.lit(0.0)) }
+        x(g; x) { A::select(x.le(&min_val).or(x.ge(&max_val)), g.lit(0.0), g.clone()) }
     }
     /// `x * clamp(x + 3, 0, 6) / 6`.
     Real Hardswish = "hardswish" FloatOnly [HardswishBackward0](x in -5.0 to 5.0) kinks [-3.0, 3.0] {
@@ -164,8 +164,8 @@ macro_rules! activations {
             let d = a - b;
             d.clone() * d
         };
-        a(g; a, b) { g * (a.lit(2.0) * (a - b)) }
-        b(g; a, b) { g * (a.lit(2.0) * (b - a)) }
+        a(g; a, b) { g.clone() * g.lit(2.0) * (a - b) }
+        b(g; a, b) { g.clone() * g.lit(2.0) * (b - a) }
     }
     /// `0.5 * d * d / beta` for a difference below `beta`, else `|d| - 0.5 * beta`.
     Real SmoothL1Loss = "smooth_l1_loss" FloatOnly [SmoothL1LossBackward0](a, b as "target"; beta = 1.7) attributes [reduction = Whole(0)], no_in_place, not_bound {
