@@ -54,6 +54,34 @@ FOUND: dict[str, list[str]] = {
         "c, d = T.autograd.grad(v.sum(), [v, b], allow_unused=True)",
         "b.sum().backward(inputs=[v])",
     ],
+    "a captured view without a node in a transform": [
+        "with T.set_grad_enabled(False):\n    v = b.view(-1)",
+        "c = T.func.grad(lambda x: (x.sin() * v).sum())(a.mean(0).repeat(3)).clone()",
+    ],
+    "history below a transform whose nodes read nothing": ["c = T.func.grad(lambda x: ((1 - x) * b).sum())(c).clone()"],
+    "retain_grad of a view that cannot be used any more": [
+        "with T.no_grad():\n    v = a.view(-1)",
+        "a, c = DirtyTwo.apply(a, u)",
+        "v.retain_grad()",
+    ],
+    "flip keeps the order of dimensions": ["w = b.unfold(0, 2, 2)", "c = w.flip(0)", "v = c.flatten()"],
+    "lerp keeps a number only": [
+        "d.lerp_(a.clone(), 0.5)",
+        "c = a * d",
+        "(b * d).sum().backward()",
+        "(c * v).sum().backward()",
+    ],
+    "a write in place of what has no gradient yet": [
+        "c.scatter_reduce_(0, T.tensor([[0, 1, 1]]), b[:1].clone(), 'prod')",
+        "c.sum().backward(create_graph=True)",
+        "d.igamma_(b * b + 1)",
+        "d.sum().backward()",
+    ],
+    "views of an inference tensor that requires grad": [
+        "with T.inference_mode():\n    c = a.detach().clone().requires_grad_()",
+        "v, _, w = c.unbind(0)",
+        "u = c.split(1)[0]",
+    ],
     "hooks of a node whose other outputs are positions": [
         "c = a.max(0)[0]",
         "c.grad_fn.register_prehook(lambda go: log(go))",

@@ -90,6 +90,15 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         0,
         1,
     ),
+    "`set_` refuses a tensor with history": (
+        """
+        x = T.ones(2, requires_grad=True).exp()
+        x.set_(x.detach())
+        result = x._version
+        """,
+        "a tensor with history cannot look at other memory",
+        1,
+    ),
     "What is detached from an inference tensor cannot be written outside of inference mode either": (
         """
         with T.inference_mode():
@@ -125,6 +134,44 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         """,
         ["inf", "-0.0"],
         ["nan", "nan"],
+    ),
+    "Functions take more dtypes": (
+        "result = T.special.ndtri(T.tensor([0.5]).half()).tolist()",
+        [0.0],
+        "not implemented for 'Half'",
+    ),
+    "`isin` and `searchsorted` look for the number itself": (
+        "result = T.isin(T.tensor([0, 1], dtype=T.uint8), 256).tolist()",
+        [False, False],
+        [True, False],
+    ),
+    "What has no derivative has no history": (
+        "result = T.floor_divide(T.ones(2, requires_grad=True), 2.0).requires_grad",
+        False,
+        True,
+    ),
+    "Derivatives at infinite, huge and nan elements are limits": (
+        """
+        x = T.tensor([-1e4], requires_grad=True)
+        T.nn.functional.soft_margin_loss(x, T.ones(1)).backward()
+        result = x.grad.isnan().item()
+        """,
+        False,
+        True,
+    ),
+    "A triangle that is not read has the gradient 0": (
+        """
+        x = T.tensor([[2.0, 0.0], [1.0, 3.0]], requires_grad=True)
+        T.cholesky_inverse(x).sum().backward()
+        result = x.grad[0, 1].item() == 0.0
+        """,
+        True,
+        False,
+    ),
+    "The order of dimensions in memory is that of the kernel": (
+        "result = T.ones(2, 3).t().sort(0)[0].stride()",
+        (2, 1),
+        (1, 3),
     ),
     "The backward of `linalg.cond` with other norms works": (
         """
@@ -217,6 +264,23 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         """,
         [True],
         [],
+    ),
+    "Operations on inference tensors that require grad are constants": (
+        """
+        with T.inference_mode():
+            x = T.ones(2, requires_grad=True)
+        result = x.sort()[0].requires_grad
+        """,
+        False,
+        True,
+    ),
+    "`linearize` refuses hooks of saved tensors": (
+        """
+        with T.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+            result = T.func.linearize(lambda x: x.sin(), T.zeros(2))[1](T.ones(2)).tolist()
+        """,
+        "don't yet support saved tensor hooks",
+        [1.0, 1.0],
     ),
     "Inference tensors keep their tangents": (
         """

@@ -75,11 +75,11 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "solve_triangular singular": lambda T: T.linalg.solve_triangular(T.zeros(1, 1), T.ones(1, 1), upper=True),
     "matrix_exp": lambda T: T.linalg.matrix_exp(T.tensor([[0.0, 30], [-30, 0]], dtype=T.float64)),
     "matrix_exp empty": lambda T: T.linalg.matrix_exp(T.ones(2, 0, 0)),
-    "vander": lambda T: (
-        T.linalg.vander(T.tensor([1.0, 2, 3]), N=4)
-        if T is torch
-        else T.vander(T.tensor([1.0, 2, 3]), 4, increasing=True)
-    ),
+    "vander": lambda T: T.linalg.vander(T.tensor([1.0, 2, 3]), N=4),
+    "vander of a batch": lambda T: T.linalg.vander(T.tensor([[1, 2, 3], [4, 5, 6]])),
+    "vander of a number": lambda T: T.linalg.vander(T.tensor(3), N=3),
+    "matrix_norm empty": lambda T: (T.linalg.matrix_norm(T.ones(2, 0), 2), T.linalg.matrix_norm(T.ones(2, 0), 1)),
+    "matrix_exp half": lambda T: T.linalg.matrix_exp(T.tensor([[0.5, 1], [0, 0.25]]).half()),
     "vector_norm 0": lambda T: T.linalg.vector_norm(T.tensor([[0.0, 1], [2, 3]]), 0, 1),
     "vector_norm inf": lambda T: T.linalg.vector_norm(T.tensor([[0.0, -1], [2, 3]]), INF),
     "vector_norm dtype": lambda T: T.linalg.vector_norm(T.ones(3), dtype=T.float64),

@@ -103,10 +103,17 @@ FLOAT_CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+FLOAT_CALLS |= {
+    k: CALLS[k] for k in ("clamp max", "hardtanh", "full_like", "rsub alpha", "add_ alpha", "pow_", "x + n", "add_")
+}
+
+
 @pytest.mark.parametrize("name", FLOAT_CALLS)
-def test_numbers_beyond_float32(name: str) -> None:
-    for dtype in ("float32", "float64"):
-        for number in (1e39, -1e39, 3e38, float("inf"), float("nan"), 0.5):
+def test_numbers_beyond_floats(name: str) -> None:
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        for number in (1e39, -1e39, 3e38, 65504, 65520.0, -70000, 1e10, float("inf"), float("nan"), 0.5):
+            if dtype.endswith("16") and name in ("tensor", "addmm beta") and abs(number) > 3e38:
+                continue
             made = []
             for T in (rgrad, torch):
                 x = T.tensor([0, 1, 3, 100]).to(getattr(T, dtype))

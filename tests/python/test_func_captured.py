@@ -155,3 +155,37 @@ def test_linearize_calls_the_function_once() -> None:
         assert rgrad.allclose(moved, x.cos() * scale)
         assert still.tolist() == [0, 0]
     assert len(calls) == 1
+
+
+CONSTANT: dict[str, Callable[[Any, Any], Any]] = {
+    "neg": lambda x, w: (-x * w).sum(),
+    "add": lambda x, w: ((x + 1) * w).sum(),
+    "rsub": lambda x, w: ((1 - x) * w).sum(),
+    "mul": lambda x, w: (rgrad.arange(3.0, dtype=x.dtype) * x * w).sum(),
+    "div": lambda x, w: (x / 3 * w).sum(),
+    "product": lambda x, w: ((2 - x) @ w.outer(w)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_gradients_of_a_transform_keep_the_history_of_what_it_captures(name: str) -> None:
+    """Also where the nodes of the level read nothing that is of the level, and could take the fast path."""
+    f = CONSTANT[name]
+    x = rgrad.tensor([1.0, 2.0, 3.0], dtype=rgrad.float64)
+    w = rgrad.tensor([0.5, -1.0, 2.0], dtype=rgrad.float64, requires_grad=True)
+
+    def gradient(w: Any) -> Any:
+        return grad(f)(x, w)
+
+    assert gradient(w).requires_grad
+    rgrad.autograd.gradcheck(gradient, (w,), check_batched_grad=True)
+    jacobian = rgrad.autograd.functional.jacobian(gradient, w)
+    rgrad.testing.assert_close(jacobian, jacrev(lambda v: gradient(v))(w.detach()))
+
+
+def test_gradients_of_a_transform_require_grad_as_a_captured_view_does() -> None:
+    w = rgrad.ones(3, requires_grad=True)
+    with rgrad.no_grad():
+        view = w.view(-1)
+    assert view.requires_grad
+    assert grad(lambda x: (x * view).sum())(rgrad.ones(3)).requires_grad

@@ -217,7 +217,7 @@ pub(in crate::autograd) fn vjp_direct(
         return None;
     }
     let made = gradients(node, op, needs, g, &state)?;
-    if !keep && !state.saved.is_empty() {
+    if !keep && !state.saved.is_empty() && !op.saves_only_its_number() {
         let saved = std::mem::take(&mut state.saved);
         state.freed = true;
         drop(state);

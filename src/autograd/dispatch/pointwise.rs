@@ -66,6 +66,12 @@ impl PointwiseOp {
         self.row.info().node_names[self.number as usize]
     }
 
+    /// Whether nothing is kept but a number, an attribute of the node that no pass frees.
+    #[inline]
+    pub(in crate::autograd) fn saves_only_its_number(&self) -> bool {
+        matches!(self.number, Number::Later) && self.row.info().attributes_with_number.is_some()
+    }
+
     /// The node's saved attributes, under PyTorch's names.
     pub fn saved_attributes(&self) -> SavedAttributes {
         let info = self.row.info();

@@ -425,7 +425,12 @@ impl Node {
     pub(crate) fn release(&self) {
         let saved = {
             let mut state = self.state.lock();
-            if state.saved.is_empty() && !matches!(self.op, NodeOp::Other(_)) {
+            let nothing = match &self.op {
+                NodeOp::Other(_) => false,
+                NodeOp::Pointwise(p) => state.saved.is_empty() || p.saves_only_its_number(),
+                NodeOp::Accumulate(_) => state.saved.is_empty(),
+            };
+            if nothing {
                 return;
             }
             state.freed = true;
