@@ -192,6 +192,8 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTas
     let strip = (depth > 0).then(|| Strip::new(p, task.columns.start, task.columns.end, S::SAME));
     let size = strip.as_ref().map_or(0, |s| s.size);
     let (_strip, buffer) = room::<T>(size);
+    // Of one channel: rows x taps.
+    let mut weights = vec![T::ZERO; g.rows * taps];
     // SAFETY: the caller's, here and below.
     unsafe { clear(size, buffer) };
     for group in task.groups.clone() {
@@ -209,8 +211,12 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTas
                         fill::<T, S>(g.isa, p, strip, x, buffer);
                         buffer.cast_const()
                     };
-                    let weights = f.weights.wrapping_add(group * g.rows * depth + c * taps);
-                    let rows = DirectRows { strip, from, weights, weights_rs: depth, rows: g.rows, out, out_rs, add: c > 0, bias };
+                    for (r, to) in weights.chunks_exact_mut(taps).enumerate() {
+                        let from = g.weights.wrapping_add(f.weights.at(group, r, c));
+                        to.iter_mut().zip(&f.weights.taps).for_each(|(w, place)| *w = *from.add(*place));
+                    }
+                    let weights = weights.as_ptr();
+                    let rows = DirectRows { strip, from, weights, weights_rs: taps, rows: g.rows, out, out_rs, add: c > 0, bias };
                     add_rows::<T>(g.isa, &rows);
                     interrupt::check();
                 }

@@ -1,13 +1,15 @@
-//! Results that gather patches: the forward pass, and the gradient of the input. A matrix of weights is multiplied with patches that are
-//! packed as they are needed, a block of columns and channels at a time.
+//! Results that gather patches: the forward pass, and the gradient of the input. Weights are multiplied with patches, a block of columns and
+//! channels at a time. Weights are read as they lie, in any order. Patches are either shifts of the image with its padding, with columns
+//! between the rows that belong to no position, or packed as they are needed.
 
 use super::geometry::{Patches, Places, Strip};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widths};
-use crate::backend::cpu::matmul::panels::{ColumnRun, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widest, widths};
+use crate::backend::cpu::matmul::panels::{BLOCK, ColumnRun, Depth, DepthPlace, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most panels of one task; what it packs stays in the second cache.
 const PANELS: usize = 9;
@@ -21,16 +23,35 @@ const ROWS: usize = 32;
 const WEIGHTS: usize = 512 << 10;
 /// Elements of a strip beyond which a task takes fewer columns.
 const STRIP: usize = 1 << 17;
+/// Elements of the strips of a block.
+const STRIPS: usize = 1 << 17;
+/// The fewest taps that pay for shifts: fewer read about as much as packing does.
+const SHIFTED: usize = 2;
+/// Packing a vector takes as long as its products with so many rows, and so many more for each row of positions that it has lanes of.
+const PACKING: [usize; 2] = [4, 4];
 
-/// The patches of one phase, where its results go, and its matrix.
-pub(super) struct GatherPhase<T> {
+/// Where the weights of a phase lie: the first one, strides of groups, rows and channels, and the place of each tap.
+#[derive(Debug, Clone)]
+pub(super) struct WeightPlaces {
+    pub start: usize,
+    pub group: usize,
+    pub row: usize,
+    pub channel: usize,
+    pub taps: Vec<usize>,
+}
+
+impl WeightPlaces {
+    pub fn at(&self, group: usize, row: usize, channel: usize) -> usize {
+        self.start + group * self.group + row * self.row + channel * self.channel
+    }
+}
+
+/// The patches of one phase, where its results go, and which weights it takes.
+pub(super) struct GatherPhase {
     pub patches: Patches,
     pub places: Places,
-    /// groups x rows x (channels * taps), row-major.
-    pub weights: *const T,
+    pub weights: WeightPlaces,
 }
-// SAFETY: only read.
-unsafe impl<T> Sync for GatherPhase<T> {}
 
 /// For each group: `rows` channels of the result from `channels` of the image.
 pub(super) struct Gather<'a, T> {
@@ -38,7 +59,8 @@ pub(super) struct Gather<'a, T> {
     pub groups: usize,
     pub rows: usize,
     pub channels: usize,
-    pub phases: &'a [GatherPhase<T>],
+    pub phases: &'a [GatherPhase],
+    pub weights: *const T,
     /// One for each row of each group; may be null.
     pub bias: *const T,
 }
@@ -56,12 +78,18 @@ struct GatherTask {
 impl<T: CoreNumber> Gather<'_, T> {
     /// # Safety
     /// `x` has the images of the patches with `groups * channels` channels each, `y` those of the places with `groups * rows`; nothing else
-    /// reads or writes y.
-    pub unsafe fn run<S: StoredAs<T>>(&self, x: *const S, y: *mut S) {
+    /// reads or writes y. True means that all results are finite.
+    pub unsafe fn run<S: StoredAs<T>>(&self, x: *const S, y: *mut S) -> bool {
         let tasks = self.tasks();
         let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
-        // SAFETY: each task has results of its own; the rest is the caller's promise.
-        parallel_for(tasks.len(), |t| unsafe { self.task(&tasks[t], x.get(), y.get()) });
+        let is_finite = AtomicBool::new(true);
+        parallel_for(tasks.len(), |t| {
+            // SAFETY: each task has results of its own; the rest is the caller's promise.
+            if !unsafe { self.task(&tasks[t], x.get(), y.get()) } {
+                is_finite.store(false, Ordering::Relaxed);
+            }
+        });
+        is_finite.into_inner()
     }
 
     fn tasks(&self) -> Vec<GatherTask> {
@@ -87,12 +115,14 @@ impl<T: CoreNumber> Gather<'_, T> {
                 }
             }
         }
+        // Tasks that read the same weights follow each other.
+        tasks.sort_by_key(|t| (t.group, t.rows.start, t.phase));
         tasks
     }
 
     /// Panels of a task, and into how many parts rows are divided: what is packed again for each part of the rows, and read again for each
     /// part of the columns, costs least.
-    fn division(&self, f: &GatherPhase<T>, columns: usize, panels: usize, wanted: usize) -> (usize, usize) {
+    fn division(&self, f: &GatherPhase, columns: usize, panels: usize, wanted: usize) -> (usize, usize) {
         let (width, _) = widths::<T>(self.isa);
         let stays = self.rows * self.channels * f.patches.taps() * size_of::<T>() <= WEIGHTS;
         let cost = |together: usize| {
@@ -118,60 +148,69 @@ impl<T: CoreNumber> Gather<'_, T> {
         (best.1, best.2)
     }
 
-    unsafe fn task<S: StoredAs<T>>(&self, task: &GatherTask, x: *const S, y: *mut S) {
+    unsafe fn task<S: StoredAs<T>>(&self, task: &GatherTask, x: *const S, y: *mut S) -> bool {
         let (width, lanes) = widths::<T>(self.isa);
         let GatherPhase { patches: p, places, weights } = &self.phases[task.phase];
         let plane = places.sizes.iter().product::<usize>();
-        let (taps, columns, rows) = (p.taps(), task.columns.len(), task.rows.len());
-        let depth = self.channels * taps;
+        let (taps, rows) = (p.taps(), task.rows.len());
         let row = task.group * self.rows + task.rows.start;
         let bias = if self.bias.is_null() { self.bias } else { self.bias.wrapping_add(row) };
         let y = y.wrapping_add(row * plane);
-        let mut runs = Vec::new();
-        p.each_row(task.columns.start, task.columns.end, |column, n, d, h, w, len| {
-            let at = places.row(n, d, h, w);
-            match runs.last_mut() {
-                Some(ColumnRun { column: c, len: l, at: a }) if places.step[2] == 1 && *a + *l as isize == at && *c + *l == column => {
-                    *l += len
-                }
-                _ => runs.push(ColumnRun { column, len, at }),
-            }
-        });
-        let step = places.step[2] as isize;
-        // SAFETY: the caller's, here and below.
-        let put = |from: &dyn Fn(usize, usize) -> T| unsafe {
-            for run in &runs {
-                for r in 0..rows {
-                    let to = y.wrapping_offset((r * plane) as isize + run.at);
-                    for j in 0..run.len {
-                        *to.wrapping_offset(j as isize * step) = S::narrow(from(r, run.column + j));
-                    }
-                }
-            }
-        };
-        if depth == 0 {
-            // SAFETY: as above.
-            put(&|r, _| if bias.is_null() { T::ZERO } else { unsafe { *bias.add(r) } });
-            return;
+        let step = places.step[2];
+        if self.channels * taps == 0 {
+            let runs = runs(p, places, task, |column| column);
+            // SAFETY: the caller's, here and below.
+            unsafe { put(&runs, rows, y, (plane, step), |r, _| if bias.is_null() { T::ZERO } else { *bias.add(r) }) };
+            return true;
         }
-        let strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
-        let plan = LoadPlan::new(&strip, lanes);
-        let most = block_depth::<T>(width);
+        let mut strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
+        let vectors = |columns: usize| columns.div_ceil(lanes);
+        // Shifts are a quarter slower than panels: their vectors lie across the borders of cache lines.
+        let packing = PACKING[0] + PACKING[1] * (1 + lanes / p.axes[2].out);
+        let is_shifted = taps >= SHIFTED
+            && p.axes[2].stride == 1
+            && vectors(strip.span()) * rows * 5 <= vectors(task.columns.len()) * (rows + packing) * 4;
+        if is_shifted && strip.size == 0 {
+            // Vectors read beyond the last column.
+            strip = Strip::new(p, task.columns.start, task.columns.end, false);
+        }
+        let (columns, runs) = if is_shifted {
+            let (mut at, first) = (strip.rows.iter(), strip.rows[0].base);
+            let mut base = || at.next().map_or(0, |row| (row.base - first) as usize);
+            (strip.span(), runs(p, places, task, |_| base()))
+        } else {
+            (task.columns.len(), runs(p, places, task, |column| column))
+        };
+        // One panel of all columns rather than two, if the second would have few.
+        let width = if columns > width { widest::<T>(self.isa) } else { width };
+        let width = if columns <= width { width } else { widths::<T>(self.isa).0 };
+        let most = if is_shifted {
+            // With the weights of some rows.
+            let reach = (width.min(columns) + strip.reach() + 8 * taps) * size_of::<T>();
+            (BLOCK / reach).min(STRIPS / strip.size).max(1) * taps
+        } else {
+            block_depth::<T>(width)
+        };
         // Channels of a block, and taps of one that has too many.
-        let channels = self.channels.div_ceil(self.channels.div_ceil((most / taps).max(1)));
-        let piece = taps.div_ceil(taps.div_ceil(most));
+        let most_channels = (most / taps).min(i32::MAX as usize / weights.channel).max(1);
+        let channels = self.channels.div_ceil(self.channels.div_ceil(most_channels));
+        let piece = if is_shifted { taps } else { taps.div_ceil(taps.div_ceil(most)) };
         let block = channels * piece;
         let panels = columns.div_ceil(width);
-        let (_own, packed) = room::<T>(panels * block * width);
-        let (_strip, buffer) = room::<T>(strip.size);
+        let (_own, packed) = room::<T>(if is_shifted { 0 } else { panels * block * width });
+        let strips = if is_shifted { channels * strip.size + width } else { strip.size };
+        let (_strip, buffer) = room::<T>(strips);
         // SAFETY: there is room.
-        unsafe { clear(strip.size, buffer) };
+        unsafe { clear(strips, buffer) };
+        let plan = (!is_shifted).then(|| LoadPlan::new(&strip, lanes));
         let (_sums, sums) = room::<T>(if S::SAME { 0 } else { rows * columns });
         let whole = [ColumnRun { column: 0, len: columns, at: 0 }];
-        let weights = weights.wrapping_add(row * depth);
+        let from = self.weights.wrapping_add(weights.at(task.group, task.rows.start, 0));
         let group = x.wrapping_add(task.group * self.channels * p.plane());
-        let mut is_first = true;
+        let (mut is_first, mut is_finite) = (true, true);
+        let mut depth = Vec::with_capacity(block);
         for first in (0..self.channels).step_by(channels) {
+            let next = channels;
             let channels = channels.min(self.channels - first);
             for t in (0..taps).step_by(piece) {
                 let piece = piece.min(taps - t);
@@ -179,6 +218,10 @@ impl<T: CoreNumber> Gather<'_, T> {
                     let x = group.wrapping_add((first + c) * p.plane());
                     // SAFETY: as above.
                     unsafe {
+                        let Some(plan) = &plan else {
+                            fill::<T, S>(self.isa, p, &strip, x, buffer.wrapping_add(c * strip.size));
+                            continue;
+                        };
                         let from = if strip.size == 0 {
                             x.cast::<T>().wrapping_offset(strip.start)
                         } else {
@@ -187,34 +230,82 @@ impl<T: CoreNumber> Gather<'_, T> {
                             }
                             buffer.cast_const()
                         };
-                        let rows = PackedRows { to: packed.wrapping_add(c * piece * width), panel: block * width };
-                        pack::<T>(self.isa, &plan, from, &strip.taps[t..t + piece], rows);
+                        let to = packed.wrapping_add(c * piece * width);
+                        let rows = PackedRows { to, vectors: width / lanes, panel: block * width };
+                        pack::<T>(self.isa, plan, from, &strip.taps[t..t + piece], rows);
                     }
+                }
+                let is_dense = !is_shifted && weights.channel == piece && weights.taps.iter().enumerate().all(|(k, place)| *place == k);
+                depth.clear();
+                if !is_dense {
+                    depth.extend((0..channels * piece).map(|k| {
+                        let (c, k) = (k / piece, k % piece);
+                        let b = if is_shifted { c * strip.size + strip.taps[k] as usize } else { (c * piece + k) * width };
+                        DepthPlace { a: (c * weights.channel + weights.taps[t + k]) as i32, b: b as i32 }
+                    }));
                 }
                 let product = PanelProduct {
                     rows,
                     columns,
-                    depth: channels * piece,
-                    a: weights.wrapping_add(first * taps + t),
-                    a_rs: depth as isize,
-                    b: packed.cast_const(),
-                    panel: block * width,
+                    depth: if is_dense { Depth::Dense(channels * piece) } else { Depth::Places { places: &depth, near: piece.min(8) } },
+                    a: from.wrapping_add(first * weights.channel),
+                    a_rs: weights.row as isize,
+                    next: (next * weights.channel) as isize,
+                    b: if is_shifted { buffer.cast_const().wrapping_offset(strip.rows[0].base) } else { packed.cast_const() },
+                    panel: if is_shifted { width } else { block * width },
+                    vectors: width / lanes,
                     out: if S::SAME { y.cast::<T>() } else { sums },
                     out_rs: if S::SAME { plane } else { columns } as isize,
                     runs: if S::SAME { &runs } else { &whole },
-                    step: if S::SAME { step } else { 1 },
+                    step: if S::SAME { step as isize } else { 1 },
                     add: !is_first,
                     bias,
                 };
                 // SAFETY: as above.
-                unsafe { multiply::<T>(self.isa, &product) };
+                is_finite &= unsafe { multiply::<T>(self.isa, &product) };
                 is_first = false;
                 interrupt::check();
             }
         }
         if !S::SAME {
             // SAFETY: all sums have been written.
-            put(&|r, c| unsafe { *sums.add(r * columns + c) });
+            unsafe { put(&runs, rows, y, (plane, step), |r, c| *sums.add(r * columns + c)) };
+        }
+        is_finite
+    }
+}
+
+/// Where the columns of a task go; `column` says which column of the product a row of them begins at.
+fn runs(p: &Patches, places: &Places, task: &GatherTask, mut column: impl FnMut(usize) -> usize) -> Vec<ColumnRun> {
+    let mut runs: Vec<ColumnRun> = Vec::new();
+    p.each_row(task.columns.start, task.columns.end, |first, n, d, h, w, len| {
+        let (at, column) = (places.row(n, d, h, w), column(first));
+        match runs.last_mut() {
+            Some(run) if places.step[2] == 1 && run.at + run.len as isize == at && run.column + run.len == column => run.len += len,
+            _ => runs.push(ColumnRun { column, len, at }),
+        }
+    });
+    runs
+}
+
+/// Writes the results that `from` has for each row and column.
+///
+/// # Safety
+/// They are writable.
+unsafe fn put<T: CoreNumber, S: StoredAs<T>>(
+    runs: &[ColumnRun],
+    rows: usize,
+    y: *mut S,
+    (plane, step): (usize, usize),
+    from: impl Fn(usize, usize) -> T,
+) {
+    for run in runs {
+        for r in 0..rows {
+            let to = y.wrapping_offset((r * plane) as isize + run.at);
+            for j in 0..run.len {
+                // SAFETY: the caller's.
+                unsafe { *to.wrapping_add(j * step) = S::narrow(from(r, run.column + j)) };
+            }
         }
     }
 }

@@ -141,6 +141,11 @@ impl Patches {
         whole <= 4.0 * (self.positions() as f64 * self.taps() as f64 + self.plane() as f64) + 4096.0
     }
 
+    /// Whether a tap meets what is outside of the image.
+    pub fn has_padding(&self) -> bool {
+        self.axes.iter().any(|a| a.least() < 0 || (a.out.saturating_sub(1) * a.stride) as isize + a.most() >= a.size as isize)
+    }
+
     /// Calls `f(column, n, d, h, w, length)` for the rows of the positions `first..end` of all images; columns count from `first`.
     pub fn each_row(&self, first: usize, end: usize, mut f: impl FnMut(usize, usize, usize, usize, usize, usize)) {
         let [od, oh, ow] = [0, 1, 2].map(|d| self.axes[d].out);
@@ -232,8 +237,16 @@ impl Strip {
             ([p.image, b.size * c.size, c.size], 0, (n * p.image) as isize + start)
         } else {
             let row = part * c.stride;
-            let plane = counts[2] * row;
-            ([counts[1] * plane, plane, row], counts[0] * counts[1] * plane, 0)
+            // What is padding behind one row, or plane, is padding before the next one. Where columns begin stays in order.
+            let shared = |axis: &Axis, origin: isize, count: usize| {
+                let behind = origin + count as isize - axis.size as isize;
+                (-origin).min(behind).clamp(0, axis.most() - axis.least()) as usize
+            };
+            let pitch = if c.stride == 1 { row - shared(c, origin[2], row) } else { row };
+            let plane = (counts[2] - shared(b, origin[1], counts[2])) * pitch;
+            let image = counts[1] * plane;
+            let size = counts[0] * image + (counts[2] * pitch - plane) + (row - pitch);
+            ([image, plane, pitch], size, 0)
         };
         let mut taps = Vec::with_capacity(p.taps());
         for z in &a.taps {
@@ -290,6 +303,18 @@ impl Strip {
             }
         }
         self.image_rows = rows;
+    }
+
+    /// Elements from where the first column reads to where the last one does.
+    pub fn span(&self) -> usize {
+        let [first, .., last] = &self.rows[..] else { return self.rows.first().map_or(0, |row| row.len) };
+        (last.base - first.base) as usize + last.len
+    }
+
+    /// Elements from the first tap of a column to its last one.
+    pub fn reach(&self) -> usize {
+        let ends = self.taps.iter().fold((isize::MAX, isize::MIN), |(a, b), t| (a.min(*t), b.max(*t)));
+        ends.1.saturating_sub(ends.0).max(0) as usize
     }
 
     /// The stride along rows, and how many of its neighbours are together.

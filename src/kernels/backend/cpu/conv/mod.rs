@@ -12,18 +12,22 @@ mod patches;
 pub(super) mod plain;
 #[cfg(test)]
 mod tests;
+mod turned;
 mod weight;
 
-use self::gather::{Gather, GatherPhase};
+use self::gather::{Gather, GatherPhase, WeightPlaces};
 use self::geometry::Patches;
 use self::patches::{room, widened};
+use self::turned::turn;
 use super::matmul::panel_vector::{CoreNumber, StoredAs};
+use super::matmul::panels::any_infinite;
 use super::num::InstructionSet;
-use super::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::{ConvPass, ConvShape};
 
 /// Multiply-adds below which plain loops are faster.
 const TINY: usize = 1 << 11;
+/// Columns that meet all weights in the gradient of the input, from which on a copy of the weights in the order of the rows pays.
+const MANY: usize = 512;
 /// The most results for each patch that are computed without packing.
 const FEW: usize = 4;
 
@@ -88,8 +92,15 @@ unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
         }
         let (_weights, weights) = widened::<T, S>(isa, n * depth, w);
         let (_bias, bias) = widened::<T, S>(isa, n, bias);
-        let phases = [GatherPhase { patches, places: Patches::forward_places(s), weights }];
-        let gather = Gather { isa, groups: s.groups, rows: s.out_channels, channels: s.in_channels, phases: &phases, bias };
+        let places = WeightPlaces {
+            start: 0,
+            group: s.out_channels * depth,
+            row: depth,
+            channel: patches.taps(),
+            taps: (0..patches.taps()).collect(),
+        };
+        let phases = [GatherPhase { patches, places: Patches::forward_places(s), weights: places }];
+        let gather = Gather { isa, groups: s.groups, rows: s.out_channels, channels: s.in_channels, phases: &phases, weights, bias };
         run(&gather, x, y);
     }
     true
@@ -109,74 +120,51 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
     }
     let kernel = s.kernel.iter().product::<usize>();
     let numel = s.groups * s.in_channels * s.out_channels * kernel;
-    let (_own, made) = room::<T>(numel);
+    let has_padding = phases.iter().any(|(p, _)| p.has_padding());
+    let mut phases: Vec<GatherPhase> = phases
+        .into_iter()
+        .map(|(patches, places)| {
+            let (row, channel) = (kernel, s.in_channels * kernel);
+            let weights = WeightPlaces { start: 0, group: s.out_channels * channel, row, channel, taps: patches.kernel_places(s.kernel) };
+            GatherPhase { patches, places, weights }
+        })
+        .collect();
     // SAFETY: the caller's.
     unsafe {
-        // Of each phase: groups x in_channels x (out_channels * taps).
-        let mut places = Vec::with_capacity(phases.len());
-        let mut start = 0;
-        for (p, _) in &phases {
-            let taps = p.kernel_places(s.kernel);
-            let n = s.groups * s.in_channels * s.out_channels * taps.len();
-            places.push((start, taps));
-            start += n;
-        }
-        let (from, to) = (SharedPointer::new(w), SharedPointer::new(made));
-        let is_finite = std::sync::atomic::AtomicBool::new(true);
-        // Channels of x that one task has, whose weights lie together in each channel of y.
-        const TOGETHER: usize = 16;
-        let chunks = s.in_channels.div_ceil(TOGETHER);
-        parallel_for(s.groups * chunks, |t| {
-            let (group, first) = (t / chunks, t % chunks * TOGETHER);
-            let channels = first..s.in_channels.min(first + TOGETHER);
-            let mut is_bad = false;
-            // Blocks whose weights stay in the cache while both sides are walked in stretches.
-            for first in (0..s.out_channels).step_by(TOGETHER) {
-                for i in channels.clone() {
-                    for o in first..s.out_channels.min(first + TOGETHER) {
-                        let from = from.get().wrapping_add(((group * s.out_channels + o) * s.in_channels + i) * kernel);
-                        let from = std::slice::from_raw_parts(from, kernel);
-                        for (start, taps) in &places {
-                            let to = to.at(start + ((group * s.in_channels + i) * s.out_channels + o) * taps.len());
-                            for (k, tap) in taps.iter().enumerate() {
-                                let v = from[*tap].wide();
-                                is_bad |= !v.is_finite();
-                                *to.add(k) = v;
-                            }
-                        }
-                    }
-                }
+        let (_weights, mut weights) = widened::<T, S>(isa, numel, w);
+        let is_turned = s.in_channels > FEW && phases.iter().map(|f| f.patches.batch * f.patches.positions()).max() >= Some(MANY);
+        let (_turned, turned) = room::<T>(if is_turned { numel } else { 0 });
+        if is_turned {
+            let mut start = 0;
+            for f in &mut phases {
+                let taps = f.weights.taps.len();
+                turn::<T>(isa, weights, &f.weights, [s.groups, s.in_channels, s.out_channels], turned.wrapping_add(start));
+                let row = s.out_channels * taps;
+                f.weights = WeightPlaces { start, group: s.in_channels * row, row, channel: taps, taps: (0..taps).collect() };
+                start += s.groups * f.weights.group;
             }
-            if is_bad {
-                is_finite.store(false, std::sync::atomic::Ordering::Relaxed);
-            }
-        });
-        // What lies outside of the output contributes nothing, not even with infinite weights.
-        if !is_finite.into_inner() {
-            return false;
+            weights = turned.cast_const();
         }
         let (_bias, bias) = widened::<T, S>(isa, s.groups * s.in_channels, bias);
-        let phases: Vec<GatherPhase<T>> = phases
-            .into_iter()
-            .zip(places)
-            .map(|((patches, to), (start, _))| GatherPhase { patches, places: to, weights: made.cast_const().wrapping_add(start) })
-            .collect();
-        let gather = Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, bias };
-        run(&gather, g, x);
+        let gather = Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias };
+        // What lies outside of the output contributes nothing, not even with infinite weights, which would make results that are not finite.
+        run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, numel, weights)
     }
-    true
 }
 
+/// As `Gather::run`; false where nothing is known.
+///
 /// # Safety
 /// As for `Gather::run`.
-unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S, y: *mut S) {
+unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S, y: *mut S) -> bool {
     // SAFETY: the caller's.
     unsafe {
         let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
         if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) {
             direct::gather(gather, x, y);
+            false
         } else {
-            gather.run(x, y);
+            gather.run(x, y)
         }
     }
 }

@@ -94,6 +94,8 @@ impl LoadPlan {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PackedRows<T> {
     pub to: *mut T,
+    /// Vectors of a panel.
+    pub vectors: usize,
     /// Elements between panels.
     pub panel: usize,
 }
@@ -107,27 +109,35 @@ on_vectors! {
 /// The strip is readable, and the panels have room.
 #[inline(always)]
 unsafe fn pack_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, taps: &[isize], rows: PackedRows<V::Number>) {
+    let width = rows.vectors * V::LANES;
     for v in 0..plan.vectors() {
-        let to = rows.to.wrapping_add(v / V::VECTORS * rows.panel + v % V::VECTORS * V::LANES);
+        let to = rows.to.wrapping_add(v / rows.vectors * rows.panel + v % rows.vectors * V::LANES);
         // SAFETY: the caller's.
         unsafe {
             match plan.of(v) {
                 [one] if one.mask == plan.full => {
                     let from = from.wrapping_offset(one.from);
                     for (t, shift) in taps.iter().enumerate() {
-                        V::load(from.wrapping_offset(*shift)).store(to.wrapping_add(t * V::WIDTH));
+                        V::load(from.wrapping_offset(*shift)).store(to.wrapping_add(t * width));
                     }
                 }
                 [one, two] => {
                     let (a, b) = (from.wrapping_offset(one.from), from.wrapping_offset(two.from));
                     for (t, shift) in taps.iter().enumerate() {
                         let x = V::zero().merge(a.wrapping_offset(*shift), one.mask).merge(b.wrapping_offset(*shift), two.mask);
-                        x.store(to.wrapping_add(t * V::WIDTH));
+                        x.store(to.wrapping_add(t * width));
+                    }
+                }
+                [one, two, three] => {
+                    let [a, b, c] = [one, two, three].map(|l| from.wrapping_offset(l.from));
+                    for (t, shift) in taps.iter().enumerate() {
+                        let x = V::zero().merge(a.wrapping_offset(*shift), one.mask).merge(b.wrapping_offset(*shift), two.mask);
+                        x.merge(c.wrapping_offset(*shift), three.mask).store(to.wrapping_add(t * width));
                     }
                 }
                 lanes => {
                     for (t, shift) in taps.iter().enumerate() {
-                        plan.load::<V>(lanes, from.wrapping_offset(*shift)).store(to.wrapping_add(t * V::WIDTH));
+                        plan.load::<V>(lanes, from.wrapping_offset(*shift)).store(to.wrapping_add(t * width));
                     }
                 }
             }

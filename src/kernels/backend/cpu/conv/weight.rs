@@ -4,7 +4,7 @@
 use super::geometry::{Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, pack_transposed, room, widen};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widths};
-use crate::backend::cpu::matmul::panels::{ColumnRun, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -184,11 +184,13 @@ impl WeightProduct<'_> {
                     let product = PanelProduct {
                         rows,
                         columns,
-                        depth: end - first,
+                        depth: Depth::Dense(end - first),
                         a,
                         a_rs: a_rs as isize,
+                        next: 0,
                         b: packed.cast_const(),
                         panel: self.block * width,
+                        vectors: width / lanes,
                         out,
                         out_rs: all as isize,
                         runs: &runs,
@@ -196,7 +198,7 @@ impl WeightProduct<'_> {
                         add: !is_first,
                         bias: std::ptr::null(),
                     };
-                    multiply::<T>(self.isa, &product);
+                    let _ = multiply::<T>(self.isa, &product);
                 }
                 is_first = false;
                 interrupt::check();

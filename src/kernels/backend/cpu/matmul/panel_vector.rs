@@ -39,6 +39,8 @@ pub trait PanelVector: Copy + 'static {
     const ROWS: usize;
     /// Vectors of a full tile.
     const VECTORS: usize = 3;
+    /// Vectors of a panel for fewer rows at a time, where there are registers for it; for as many columns as make one such panel.
+    const WIDE: usize = if Self::ROWS >= 8 { 4 } else { 3 };
     /// Columns of a panel.
     const WIDTH: usize = Self::VECTORS * Self::LANES;
 
@@ -60,6 +62,16 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
+    /// Asks for the cache line of `p`, which may lie anywhere.
+    #[inline(always)]
+    unsafe fn bring(p: *const Self::Number) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: no access.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(p.cast())
+        };
+        let _ = p;
+    }
     /// The first `n`, at most LANES, to every other place.
     #[inline(always)]
     unsafe fn store_spread(self, p: *mut Self::Number, n: usize) {
@@ -513,15 +525,28 @@ pub(in crate::backend::cpu) use on_vectors;
 
 /// Columns of a panel, and lanes of a vector, of an instruction set.
 pub(in crate::backend::cpu) fn widths<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> (usize, usize) {
+    let [width, lanes, _] = sizes::<T>(isa);
+    (width, lanes)
+}
+
+/// Columns of the widest panel.
+pub(in crate::backend::cpu) fn widest<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> usize {
+    sizes::<T>(isa)[2]
+}
+
+fn sizes<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> [usize; 3] {
+    fn of<V: PanelVector>() -> [usize; 3] {
+        [V::WIDTH, V::LANES, V::WIDE * V::LANES]
+    }
     #[cfg(target_arch = "x86_64")]
     {
         use crate::backend::cpu::num::InstructionSet;
         match isa {
-            InstructionSet::Avx512 => return (T::Avx512::WIDTH, T::Avx512::LANES),
-            InstructionSet::Avx2 => return (T::Avx2::WIDTH, T::Avx2::LANES),
+            InstructionSet::Avx512 => return of::<T::Avx512>(),
+            InstructionSet::Avx2 => return of::<T::Avx2>(),
             InstructionSet::Base => {}
         }
     }
     let _ = isa;
-    (T::Base::WIDTH, T::Base::LANES)
+    of::<T::Base>()
 }

@@ -1,5 +1,6 @@
-//! The inner loops of products with packed panels: a block of `rows x depth` numbers, dense along the depth, times `depth x columns` that
-//! lie in panels of WIDTH columns.
+//! The inner loops of products with panels: a block of `rows x depth` numbers times `depth x columns`. The depth is channels times taps, and
+//! both operands say where a channel and a tap lie: the left one may be a weight in any order, the right one packed panels, or an image with
+//! its padding, in which a tap is a shift.
 //!
 //! Not here: what packs panels, which is the patches of images in `conv/patches.rs`.
 //!
@@ -17,18 +18,39 @@ pub(in crate::backend::cpu) struct ColumnRun {
     pub at: isize,
 }
 
+/// Where a step of the depth lies in both operands, from where the first one does.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend::cpu) struct DepthPlace {
+    pub a: i32,
+    pub b: i32,
+}
+
+/// The steps of the depth.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend::cpu) enum Depth<'a> {
+    /// So many, which are neighbours in rows of `a`, and rows of packed panels.
+    Dense(usize),
+    /// Those, of which so many lie near each other in `a`.
+    Places { places: &'a [DepthPlace], near: usize },
+}
+
 /// One product of a block.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::backend::cpu) struct PanelProduct<'a, T> {
     pub rows: usize,
     pub columns: usize,
-    pub depth: usize,
+    pub depth: Depth<'a>,
     pub a: *const T,
     /// Elements between rows of `a`.
     pub a_rs: isize,
+    /// Elements to where `a` begins in the next product, which are brought near.
+    pub next: isize,
+    /// Whole vectors are read, also where the last panel has fewer columns.
     pub b: *const T,
     /// Elements between panels of `b`.
     pub panel: usize,
+    /// Vectors of a panel: VECTORS, or WIDE.
+    pub vectors: usize,
     pub out: *mut T,
     pub out_rs: isize,
     /// All columns in order.
@@ -42,31 +64,36 @@ pub(in crate::backend::cpu) struct PanelProduct<'a, T> {
 }
 
 on_vectors! {
-    /// The product of a block.
-    fn multiply<T>(p: &PanelProduct<'_, T>) = multiply_on
+    /// The product of a block. False if a sum of a column, or of what is between the columns, is not finite.
+    fn multiply<T>(p: &PanelProduct<'_, T>) -> bool = multiply_on
 }
 
 /// Room for the sums of a tile, row after row.
 type TileCopy<T> = [T; MOST_SUMS];
+/// Neighbours in a row of `a` that are brought near together.
+const AHEAD: usize = 16;
 /// Sums of the largest tile of any instruction set.
 const MOST_SUMS: usize = 8 * 48;
 
 /// # Safety
 /// Operands are readable and the output is writable as described; nothing else writes there.
 #[inline(always)]
-unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
+unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) -> bool {
     let mut copy: TileCopy<V::Number> = [V::Number::ZERO; MOST_SUMS];
+    // SAFETY: the caller's.
+    let mut check = unsafe { [V::zero(); 4] };
     let mut runs = p.runs;
-    for (q, first) in (0..p.columns).step_by(V::WIDTH).enumerate() {
-        let width = V::WIDTH.min(p.columns - first);
+    let panel = p.vectors * V::LANES;
+    for (q, first) in (0..p.columns).step_by(panel).enumerate() {
+        let width = panel.min(p.columns - first);
         while let [run, rest @ ..] = runs
             && run.column + run.len <= first
         {
             runs = rest;
         }
-        let [run, ..] = runs else { return };
+        let [run, ..] = runs else { break };
         // Columns of several runs, or apart, go through a copy of the tile.
-        let whole = p.step == 1 && first + width <= run.column + run.len;
+        let whole = p.step == 1 && run.column <= first && first + width <= run.column + run.len;
         let b = p.b.wrapping_add(q * p.panel);
         let mut i = 0;
         while i < p.rows {
@@ -78,15 +105,29 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
                     // SAFETY: the caller's.
                     unsafe {
                         match width.div_ceil(V::LANES) {
-                            1 => tile::<V, $R, 1>(p, b, i, width, target, &mut copy),
-                            2 => tile::<V, $R, 2>(p, b, i, width, target, &mut copy),
-                            _ => tile::<V, $R, 3>(p, b, i, width, target, &mut copy),
+                            1 => tile::<V, $R, 1>(p, b, i, width, target, &mut copy, &mut check),
+                            2 => tile::<V, $R, 2>(p, b, i, width, target, &mut copy, &mut check),
+                            _ => tile::<V, $R, 3>(p, b, i, width, target, &mut copy, &mut check),
                         }
                     }
                     $R
                 }};
             }
-            let rows = if V::ROWS >= 8 && left >= 8 {
+            macro_rules! wide {
+                ($R:literal) => {{
+                    // SAFETY: the caller's.
+                    unsafe { tile::<V, $R, 4>(p, b, i, width, target, &mut copy, &mut check) };
+                    $R
+                }};
+            }
+            let rows = if V::WIDE > V::VECTORS && width > V::WIDTH {
+                match left {
+                    6.. => wide!(6),
+                    4.. => wide!(4),
+                    2.. => wide!(2),
+                    _ => wide!(1),
+                }
+            } else if V::ROWS >= 8 && left >= 8 {
                 rows!(8)
             } else if left >= 4 {
                 rows!(4)
@@ -101,13 +142,15 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) {
                     unsafe {
                         let bias = if p.bias.is_null() { V::Number::ZERO } else { *p.bias.add(i + r) };
                         let out = out.wrapping_offset(r as isize * p.out_rs);
-                        scatter_row::<V>(p, copy.as_ptr().add(r * V::WIDTH), runs, out, bias, first, width);
+                        scatter_row::<V>(p, copy.as_ptr().add(r * panel), runs, out, bias, first, width);
                     }
                 }
             }
             i += rows;
         }
     }
+    // SAFETY: the caller's.
+    check.iter().all(|v| unsafe { v.total() }.is_finite())
 }
 
 /// Rows `i..i + R` of one panel: to the target, or into the copy if there is none.
@@ -123,24 +166,66 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
     width: usize,
     target: Option<*mut V::Number>,
     copy: &mut TileCopy<V::Number>,
+    check: &mut [V; 4],
 ) {
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::zero(); C]; R];
         let a: [*const V::Number; R] = std::array::from_fn(|r| p.a.wrapping_offset((i + r) as isize * p.a_rs));
-        for k in 0..p.depth {
-            let row: [V; C] = std::array::from_fn(|c| V::load(b.add(k * V::WIDTH + c * V::LANES)));
-            for r in 0..R {
-                let x = V::splat(*a[r].add(k));
-                for c in 0..C {
-                    sums[r][c] = x.fma(row[c], sums[r][c]);
+        macro_rules! add {
+            ($b:expr, $at:expr) => {{
+                let (b, at) = ($b, $at);
+                let row: [V; C] = std::array::from_fn(|c| V::load(b.wrapping_add(c * V::LANES)));
+                for r in 0..R {
+                    let x = V::splat(*a[r].wrapping_offset(at));
+                    for c in 0..C {
+                        sums[r][c] = x.fma(row[c], sums[r][c]);
+                    }
+                }
+            }};
+        }
+        // The rows that come next: a large matrix is not in the cache, and lies in too many stretches for the machine to foresee.
+        let ahead = if i + R < p.rows { R as isize * p.a_rs } else { p.next - i as isize * p.a_rs };
+        match p.depth {
+            Depth::Dense(depth) => {
+                let panel = p.vectors * V::LANES;
+                for first in (0..depth).step_by(AHEAD) {
+                    for a in a {
+                        V::bring(a.wrapping_offset(first as isize + ahead));
+                    }
+                    for k in first..depth.min(first + AHEAD) {
+                        add!(b.wrapping_add(k * panel), k as isize);
+                    }
+                }
+            }
+            Depth::Places { places, near } => {
+                for places in places.chunks(near) {
+                    let ahead = places[0].a as isize + ahead;
+                    if p.a_rs < 8 {
+                        V::bring(a[0].wrapping_offset(ahead));
+                        V::bring(a[R - 1].wrapping_offset(ahead));
+                    } else {
+                        for a in a {
+                            V::bring(a.wrapping_offset(ahead));
+                        }
+                    }
+                    for place in places {
+                        add!(b.wrapping_offset(place.b as isize), place.a as isize);
+                    }
                 }
             }
         }
+        for sums in &sums {
+            for c in 0..C {
+                // Infinity times zero is nan.
+                check[c] = sums[c].fma(V::zero(), check[c]);
+            }
+        }
         let Some(to) = target else {
+            let panel = p.vectors * V::LANES;
             for r in 0..R {
                 for c in 0..C {
-                    sums[r][c].store(copy.as_mut_ptr().add(r * V::WIDTH + c * V::LANES));
+                    sums[r][c].store(copy.as_mut_ptr().add(r * panel + c * V::LANES));
                 }
             }
             return;
@@ -248,8 +333,30 @@ unsafe fn spread_on<V: PanelVector>(n: usize, from: *const V::Number, to: *mut V
     }
 }
 
-/// The depth of a block: its panel of `b` stays in the first cache while it meets all rows.
+on_vectors! {
+    /// Whether one of `n` numbers is not finite.
+    fn any_infinite<T>(n: usize, from: *const T) -> bool = any_infinite_on
+}
+
+/// # Safety
+/// They are readable.
+#[inline(always)]
+unsafe fn any_infinite_on<V: PanelVector>(n: usize, from: *const V::Number) -> bool {
+    // SAFETY: the caller's.
+    unsafe {
+        // Infinity times zero is nan.
+        let (mut sum, zero) = (V::zero(), V::zero());
+        for j in (0..n).step_by(V::LANES) {
+            sum = V::load_first(from.add(j), (n - j).min(V::LANES)).fma(zero, sum);
+        }
+        !sum.total().is_finite()
+    }
+}
+
+/// Bytes of a block of `b` that stay in the first cache while it meets all rows.
+pub(in crate::backend::cpu) const BLOCK: usize = 40 << 10;
+
+/// The depth of a block of packed panels.
 pub(in crate::backend::cpu) fn block_depth<T: CoreNumber>(width: usize) -> usize {
-    const PANEL: usize = 40 << 10;
-    PANEL / (width * size_of::<T>())
+    BLOCK / (width * size_of::<T>())
 }

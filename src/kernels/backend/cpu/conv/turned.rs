@@ -1,0 +1,84 @@
+//! Weights in the order of another pass: for each row of its results the channels, and for each of them the taps of a phase. Where many columns
+//! meet the weights, a copy in this order pays.
+
+use super::gather::WeightPlaces;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
+use crate::backend::cpu::num::InstructionSet;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+
+/// Channels and rows of a block whose weights stay in the cache while both sides are walked in stretches.
+const TOGETHER: usize = 16;
+
+/// Copies the weights of a phase: groups x rows x channels x taps.
+///
+/// # Safety
+/// The machine has the instruction set; the weights are readable, and there is room.
+pub(super) unsafe fn turn<T: CoreNumber>(
+    isa: InstructionSet,
+    from: *const T,
+    places: &WeightPlaces,
+    [groups, rows, channels]: [usize; 3],
+    to: *mut T,
+) {
+    let taps = places.taps.len();
+    let (from, to) = (SharedPointer::new(from), SharedPointer::new(to));
+    let chunks = rows.div_ceil(TOGETHER);
+    let (_, lanes) = widths::<T>(isa);
+    parallel_for(groups * chunks, |t| {
+        let (group, first) = (t / chunks, t % chunks * TOGETHER);
+        let end = rows.min(first + TOGETHER);
+        let at = |r: usize, c: usize| to.at(((group * rows + r) * channels + c) * taps);
+        for channel in (0..channels).step_by(TOGETHER) {
+            let last = channels.min(channel + TOGETHER);
+            let from = |r: usize, c: usize| from.get().wrapping_add(places.at(group, r, c));
+            if places.row == 1 && taps == 1 && end - first == TOGETHER && last - channel == TOGETHER && TOGETHER % lanes == 0 {
+                // SAFETY: the block has all rows and channels.
+                unsafe { transpose::<T>(isa, from(first, channel), places.channel, at(first, channel), channels) };
+                continue;
+            }
+            for r in first..end {
+                // SAFETY: the caller's, here and below; each task has rows of its own.
+                let copy = |c: usize, places: &[usize]| unsafe {
+                    let (from, to) = (from(r, c), at(r, c));
+                    for (k, place) in places.iter().enumerate() {
+                        *to.add(k) = *from.add(*place);
+                    }
+                };
+                // Copies of fixed size have no loop.
+                macro_rules! fixed {
+                    ($N:literal) => {{
+                        let places: [usize; $N] = std::array::from_fn(|k| places.taps[k]);
+                        (channel..last).for_each(|c| copy(c, &places));
+                    }};
+                }
+                match taps {
+                    1 => fixed!(1),
+                    2 => fixed!(2),
+                    4 => fixed!(4),
+                    9 if places.taps.iter().enumerate().all(|(k, place)| k == *place) => {
+                        // SAFETY: as above.
+                        (channel..last).for_each(|c| unsafe { *at(r, c).cast::<[T; 9]>() = *from(r, c).cast::<[T; 9]>() });
+                    }
+                    _ => (channel..last).for_each(|c| copy(c, &places.taps)),
+                }
+            }
+        }
+    });
+}
+
+on_vectors! {
+    /// Transposes a block of TOGETHER x TOGETHER, whose rows are dense.
+    fn transpose<T>(from: *const T, from_rs: usize, to: *mut T, to_rs: usize) = transpose_on
+}
+
+/// # Safety
+/// It is readable and writable, and a multiple of the lanes.
+#[inline(always)]
+unsafe fn transpose_on<V: PanelVector>(from: *const V::Number, from_rs: usize, to: *mut V::Number, to_rs: usize) {
+    for i in (0..TOGETHER).step_by(V::LANES) {
+        for j in (0..TOGETHER).step_by(V::LANES) {
+            // SAFETY: the caller's.
+            unsafe { V::put_transposed(|k| V::load(from.add((i + k) * from_rs + j)), to.add(j * to_rs + i), to_rs) };
+        }
+    }
+}
