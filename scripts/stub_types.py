@@ -50,7 +50,7 @@ PARAMETERS = {
         "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
         "split_size _set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many "
-        "_enter_module.number _start_memory_recording.most _site_place.site",
+        "_enter_module.number _start_memory_recording.most _site_place.site _site_module.site",
     ),
     **each(
         "_float",
@@ -186,7 +186,8 @@ RESULTS = {
         "_tuple[list[_tuple[_str, _int, _int, _int, _int]], "
         "list[_tuple[_int, _str, _int, _int, _int, _bool]], _int] | None"
     ),
-    "_site_place": "_tuple[_tuple[_str, _int, _str] | None, _str | None]",
+    "_site_place": "_tuple[_str, _int, _str] | None",
+    "_site_module": "_str | None",
     "_tensor_memory": "_tuple[_int, _str, _int | None, _int, _int]",
     "_graph_memory": (
         "_tuple[list[_tuple[_int, _str, _int, _bool, list[_tuple[_str, _int]], list[_int], list[Any], Any]], "
@@ -201,6 +202,7 @@ RESULTS = {
     "_leaf_hooks": "list[Any]",
     **each("_tuple[_int, _int]", "_profiler_start _profiler_clock"),
     "_profiler_events": "_tuple[list[_tuple[Any, ...]], _int]",
+    "_profiler_device_runs": "list[_tuple[_int | None, _str, _int, _int, _bool]]",
     "_profiler_range": "Any",
     "_profiler_stack": "_tuple[_str, ...]",
     # A Python number of the tensor's kind.

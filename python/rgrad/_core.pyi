@@ -1887,6 +1887,42 @@ class _FunctionCtx(Node):
     def to_save(self) -> Any: ...
 
 @final
+class _GraphNodes:
+    """The operations behind some nodes, each after those that it takes results from. A sequence of nodes, whose objects
+    are made when they are asked for.
+    """
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __len__(self) -> _int: ...
+    @property
+    def cut(self) -> Any:
+        """For each whether an operand has no gradient."""
+    @property
+    def inputs(self) -> Any:
+        """For each the operations that it takes."""
+    @property
+    def leaf_inputs(self) -> Any:
+        """For each the leaves that it takes."""
+    @property
+    def leaves(self) -> Any:
+        """The nodes of the leaves."""
+    @property
+    def names(self) -> Any:
+        """The nodes' names."""
+    @property
+    def numbers(self) -> Any:
+        """Their numbers in the order of recording."""
+    @property
+    def outputs(self) -> Any:
+        """For each root its position, or `~position` of its leaf."""
+    def saved(self, start: _int, end: _Operand) -> Any:
+        """What these nodes have saved, as pairs of a storage's number and bytes; and those of them whose object has
+        to be asked.
+        """
+    @property
+    def sites(self) -> Any:
+        """Where they were recorded, as "file:line in function"; None where that is unknown."""
+
+@final
 class _PassesWanted:
     """While one of these lives, backward passes can tell what they are going to run: for instance how many of these
     tensors' gradients.
@@ -2091,6 +2127,9 @@ def _graph_memory(
         not computed yet).
     """
 
+def _graph_nodes(nodes: Any, most: Any) -> Tensor:
+    """The operations behind some nodes in the order of recording; None if there are more than ``most``."""
+
 def _has_torch_function(relevant_args: Any) -> _bool:
     """Whether an element of ``relevant_args`` has an override, or a mode is active."""
 
@@ -2172,6 +2211,12 @@ def _primal(t: Any, level: _int | None = None) -> Tensor:
 def _profiler_clock() -> _tuple[_int, _int]:
     """The recorder's clock in nanoseconds, and the nanoseconds from 1970 to its zero."""
 
+def _profiler_device_runs(first: Any) -> list[_tuple[_int | None, _str, _int, _int, _bool]]:
+    """Waits for what devices have been asked for, and returns what they ran for this thread's events from number
+    ``first`` on: the event (or None), a name,
+    start and end in nanoseconds, and whether these are times of the host. A second call does not return it again.
+    """
+
 def _profiler_events(first: Any) -> _tuple[list[_tuple[Any, ...]], _int]:
     """This thread's events from number ``first`` on, and the time. An event is a tuple: kind, name, start and end in
     nanoseconds (0 while it is open),
@@ -2191,8 +2236,8 @@ def _profiler_stack(site: Any) -> _tuple[_str, ...]:
     """The frames that lead to a site, innermost first, each as "file(line): function"."""
 
 def _profiler_start(options: Any) -> _tuple[_int, _int]:
-    """Begins to record on this thread. ``options`` is a sum: 1 shapes, 2 memory, 4 stacks. Returns the number of
-    events so far, and the time.
+    """Begins to record on this thread. ``options`` is a sum: 1 shapes, 2 memory, 4 stacks, 8 times of devices.
+    Returns the number of events so far, and the time.
     """
 
 def _profiler_stop() -> None:
@@ -2271,10 +2316,11 @@ def _set_torch_function_enabled(on: _bool) -> _bool:
 def _site_bench(n: _int) -> _float:
     """The mean seconds per record of the current call site, over `n` records from this frame."""
 
-def _site_place(site: _int) -> _tuple[_tuple[_str, _int, _str] | None, _str | None]:
-    """File, line and function of a call site, if they are known, and the module whose forward made the call, if that
-    was recorded.
-    """
+def _site_module(site: _int) -> _str | None:
+    """The module whose forward made the call of a site, if that was recorded."""
+
+def _site_place(site: _int) -> _tuple[_str, _int, _str] | None:
+    """File, line and function of a call site, if they are known."""
 
 def _skip_torch_function_once(on: _bool) -> None:
     """Makes the next `_has_torch_function` return False."""
@@ -4936,6 +4982,7 @@ __all__ = [
     "UntypedStorage",
     "_FunctionClass",
     "_FunctionCtx",
+    "_GraphNodes",
     "_PassesWanted",
     "_UpdateFormula",
     "__version__",
@@ -4965,6 +5012,7 @@ __all__ = [
     "_fusion_enabled",
     "_gradient_edge",
     "_graph_memory",
+    "_graph_nodes",
     "_has_torch_function",
     "_has_torch_function_variadic",
     "_increment_version",
@@ -4987,6 +5035,7 @@ __all__ = [
     "_pop_torch_function_mode",
     "_primal",
     "_profiler_clock",
+    "_profiler_device_runs",
     "_profiler_events",
     "_profiler_is_on",
     "_profiler_range",
@@ -5012,6 +5061,7 @@ __all__ = [
     "_set_tangents_enabled",
     "_set_torch_function_enabled",
     "_site_bench",
+    "_site_module",
     "_site_place",
     "_skip_torch_function_once",
     "_start_memory_recording",

@@ -43,7 +43,7 @@ def _short(file: str) -> str:
 def _place(site: int) -> tuple[Line, str | None]:
     known = _places.get(site)
     if known is None:
-        place, module = _core._site_place(site)
+        place, module = _core._site_place(site), _core._site_module(site)
         known = _places[site] = (UNKNOWN if place is None else Line(*place), module)
     return known
 

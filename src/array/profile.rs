@@ -5,6 +5,7 @@
 //! decided in `autograd::diagnostics::profiler`.
 
 use crate::backend::cpu::memory::alloc::memory_allocated;
+use crate::backend::device_times::{self, DeviceRun, DeviceTimes};
 use crate::backend::lock_order::Table;
 use crate::layout::{DType, Dims};
 use std::borrow::Cow;
@@ -40,6 +41,8 @@ pub enum ProfileOption {
     Shapes = 1,
     Memory = 2,
     Stack = 4,
+    /// When devices ran what is recorded.
+    Device = 8,
 }
 
 /// No event, no sequence number.
@@ -82,7 +85,22 @@ pub struct ProfileEvent {
 #[derive(Debug)]
 pub struct ProfileSession {
     events: Table<Vec<ProfileEvent>>,
+    /// What devices ran, in the order in which they told.
+    device_runs: Table<Vec<DeviceRun>>,
     options: AtomicU8,
+}
+
+impl DeviceTimes for ProfileSession {
+    fn ran(&self, run: DeviceRun) {
+        self.device_runs.lock().push(run);
+    }
+}
+
+/// Who wants to know when devices run what this thread records, and the event that records it.
+pub fn device_watcher() -> Option<device_times::Watcher> {
+    let watcher = |a: &ActiveProfile| (a.session.clone() as Arc<dyn DeviceTimes>, a.open.last().copied().unwrap_or(NO_EVENT));
+    let of = |active: &Option<ActiveProfile>| active.as_ref().filter(|a| a.session.has(ProfileOption::Device)).map(watcher);
+    ACTIVE.try_with(|active| active.try_borrow().ok().and_then(|a| of(&a))).ok().flatten()
 }
 
 struct ActiveProfile {
@@ -131,7 +149,8 @@ pub fn start(options: u8) -> usize {
     origin();
     ACTIVE.with_borrow_mut(|active| {
         let active = active.get_or_insert_with(|| {
-            let session = ProfileSession { events: Table::new(Vec::with_capacity(1024)), options: AtomicU8::new(0) };
+            let events = Table::new(Vec::with_capacity(1024));
+            let session = ProfileSession { events, device_runs: Table::new(Vec::new()), options: AtomicU8::new(0) };
             ActiveProfile { session: Arc::new(session), users: 0, open: Vec::new() }
         });
         active.users += 1;
@@ -171,6 +190,14 @@ pub fn join(session: Arc<ProfileSession>) {
 pub fn events(from: usize) -> (Vec<ProfileEvent>, u64) {
     let copy = |s: &ProfileSession| s.events.lock().get(from..).map(<[ProfileEvent]>::to_vec);
     (session().and_then(|s| copy(&s)).unwrap_or_default(), now())
+}
+
+/// What devices have told about the events of this thread from number `from` on: the event, the name, start and end in nanoseconds since `origin`,
+/// and whether the times are the host's. Later calls do not return it again.
+pub fn take_device_runs() -> Vec<(u32, String, u64, u64, bool)> {
+    let taken = session().map(|s| std::mem::take(&mut *s.device_runs.lock())).unwrap_or_default();
+    let since = |t: Instant| u64::try_from(t.saturating_duration_since(origin().0).as_nanos()).unwrap_or(u64::MAX);
+    taken.into_iter().map(|r| (r.event, r.name, since(r.start), since(r.end), r.by_host)).collect()
 }
 
 /// Whether this thread's session has an option.

@@ -271,6 +271,11 @@ impl Op for RecurrentLayer {
     fn work(&self, ins: &[&Array]) -> usize {
         ins[0].numel().saturating_mul(self.state) / 8
     }
+    fn flops(&self) -> u64 {
+        let product = |columns: usize, sums: usize| self.batches.iter().fold(0, |n, rows| n + 2 * (rows * columns * sums) as u64);
+        let projection = if self.cell.is_projected() { product(self.state, self.hidden) } else { 0 };
+        product(self.cell.gates() * self.hidden, self.state) + projection
+    }
     fn saves(&self, _needs: &[bool]) -> Saves {
         let mut saves = Saves::NOTHING.input(0).input(1).input(2).output(0);
         if self.cell == RecurrentCell::Gru {

@@ -351,3 +351,87 @@ def test_the_package_is_imported_on_use() -> None:
     code = "import sys, rgrad.utils.tensorboard; print([m for m in sys.modules if m.startswith('tensorboard')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[]"
+
+
+# ---- boxes, films, meshes --------------------------------------------------------------------------------------------
+
+
+def picture_of(data: bytes) -> Any:
+    image = pytest.importorskip("PIL.Image")
+    return image.open(io.BytesIO(data))
+
+
+def test_images_with_boxes(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    grey = rgrad.full((3, 20, 30), 0.5)
+    boxes = rgrad.tensor([[2.0, 3.0, 12.0, 14.0]])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image_with_boxes("plain", grey, boxes, 3)
+        writer.add_image_with_boxes("large", grey, boxes, rescale=2, labels=["a"])
+        writer.add_image_with_boxes("hwc", grey.permute(1, 2, 0), boxes, dataformats="HWC", labels=["a", "b"])
+        with pytest.raises(ValueError, match=r"expected \[N, 4\]"):
+            writer.add_image_with_boxes("bad", grey, rgrad.ones(4))
+    found = values(tmp_path)
+    ((step, value),) = found["plain"]
+    shown = np.asarray(picture_of(value.image.encoded_image_string))
+    assert (step, shown.shape) == (3, (20, 30, 3))
+    red = (shown == (255, 0, 0)).all(2)
+    assert red[8, 2]
+    assert red[3, 7]
+    assert not red[8, 7]
+    assert not red[8, 20]
+    assert (shown[~red] == 127).all()
+    large = found["large"][0][1].image
+    assert (large.height, large.width) == (40, 60)
+    # Labels are left out where there are not as many as boxes.
+    same = picture_of(found["hwc"][0][1].image.encoded_image_string)
+    assert (np.asarray(same) == shown).all()
+
+
+@pytest.mark.parametrize(("number", "size"), [(1, (4, 6)), (2, (4, 12)), (3, (4, 24)), (5, (8, 24))])
+def test_films(tmp_path: Path, number: int, size: tuple[int, int]) -> None:
+    pytest.importorskip("PIL")
+    film = rgrad.zeros(number, 3, 3, 4, 6)
+    film[0, 1] = 1.0
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_video("film", film, 2, fps=5)
+        for bad in (rgrad.ones(3, 4, 6), rgrad.ones(1, 2, 2, 4, 4)):
+            with pytest.raises(ValueError, match="add_video"):
+                writer.add_video("film", bad)
+        with pytest.raises(ValueError, match="fps"):
+            writer.add_video("film", film, fps=0)
+    ((step, value),) = values(tmp_path)["film"]
+    assert (step, value.image.height, value.image.width) == (2, *size)
+    gif = picture_of(value.image.encoded_image_string)
+    assert (gif.format, gif.n_frames, gif.size, gif.info["duration"]) == ("GIF", 3, size[::-1], 200)
+    gif.seek(1)
+    frame = np.asarray(gif.convert("L"))
+    assert (frame[:4, :6] == 255).all()
+    assert frame.sum() == 255 * 24
+
+
+def test_meshes(tmp_path: Path) -> None:
+    points, faces = rgrad.rand(1, 4, 3), rgrad.tensor([[[0, 1, 2], [1, 2, 3]]])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_mesh("m", points, colors=rgrad.zeros(1, 4, 3), faces=faces, config_dict={"b": 1, "a": {}})
+        writer.add_mesh("cloud", points)
+        with pytest.raises(ValueError, match=r"expected \[B, N, 3\]"):
+            writer.add_mesh("m", rgrad.ones(4, 3))
+    found = values(tmp_path)
+    assert sorted(found) == ["cloud_VERTEX", "m_COLOR", "m_FACE", "m_VERTEX"]
+    message = packages.library().module("mesh").MeshPluginData
+    for name, shape, kinds in (("m_FACE", [1, 2, 3], 0b1110), ("cloud_VERTEX", [1, 4, 3], 0b10)):
+        value = found[name][0][1]
+        assert value.metadata.plugin_data.plugin_name == "mesh"
+        about = message.FromString(value.metadata.plugin_data.content)
+        assert (list(about.shape), about.name) == (shape, name.split("_")[0])
+        if "components" in message.DESCRIPTOR.fields_by_name:
+            assert about.components == kinds
+        assert [d.size for d in value.tensor.tensor_shape.dim] == shape
+    assert list(found["m_FACE"][0][1].tensor.float_val) == [0, 1, 2, 1, 2, 3]
+    assert about.json_config == "{}"
+
+
+def test_onnx_says_what_to_use(tmp_path: Path) -> None:
+    with SummaryWriter(tmp_path) as writer, pytest.raises(NotImplementedError, match="add_graph"):
+        writer.add_onnx_graph("model.onnx")

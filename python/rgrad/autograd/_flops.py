@@ -11,7 +11,11 @@ from math import prod
 Shape = list[int]
 Shapes = list[Shape]
 
-_PRODUCTS = frozenset({"matmul", "mm", "bmm", "addmm", "baddbmm", "linear"})
+PRODUCTS = frozenset({"matmul", "mm", "bmm", "addmm", "baddbmm", "linear"})
+_VECTOR_PRODUCTS = frozenset({"mv", "dot", "vdot"})
+#: All steps of a recurrent layer in one operation.
+RECURRENT = frozenset({"rnn_tanh", "rnn_relu", "gru", "lstm"})
+_BACKWARD = "_backward"
 
 
 def _product(a: Shape, out: Shape) -> int:
@@ -31,7 +35,17 @@ def _attention(inputs: Shapes, backward: bool) -> int:
     return 2 * scores * (3 * query[-1] + 2 * value[-1]) if backward else forward
 
 
-def counted(name: str, inputs: Shapes, outputs: Shapes, known: int) -> tuple[str, int] | None:
+def _recurrent_backward(inputs: Shapes) -> int:
+    """The gradients of the weights, and of all states but the first: products of the size of the forward's.
+
+    The inputs are the products of the layer's inputs (rows of all steps), the weights, and the first state.
+    """
+    products, weights, first = inputs[:3]
+    rows = 2 * products[0] - prod(first[:-1])
+    return 2 * rows * prod(weights)
+
+
+def counted(name: str, inputs: Shapes, outputs: Shapes, known: int, vectors: bool = False) -> tuple[str, int] | None:
     """PyTorch's name of a dispatched operation, and its count; None for an operation that is not counted.
 
     Args:
@@ -39,10 +53,16 @@ def counted(name: str, inputs: Shapes, outputs: Shapes, known: int) -> tuple[str
         inputs: The shapes of the tensors that it gets.
         outputs: Those of its results.
         known: The count that the operation itself gave; 0 if the shapes tell it.
+        vectors: Whether products with one vector are counted, too; in PyTorch's counter they are not.
     """
+    if name.endswith(_BACKWARD) and name.removesuffix(_BACKWARD) in RECURRENT:
+        return ("mm", _recurrent_backward(inputs)) if len(inputs) >= 3 else None
     if known:
-        return name, known
-    if name in _PRODUCTS and len(inputs) >= 2 and outputs:
+        # The products of the states; those of the inputs are operations of their own.
+        return "addmm" if name in RECURRENT else name, known
+    if vectors and name in _VECTOR_PRODUCTS and inputs:
+        return name, 2 * prod(inputs[0])
+    if name in PRODUCTS and len(inputs) >= 2 and outputs:
         added = name in ("addmm", "baddbmm", "linear") and len(inputs) >= 3
         operand = inputs[-2] if added else inputs[0]
         batched = len(outputs[0]) > 2 and len(inputs[-1]) > 2

@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
-from ._flops import operation_flops
-from ._profiler_trace import MEMORY_EVENT_NAME, collection_paused
+from ._flops import PRODUCTS, RECURRENT, operation_flops
+from ._profiler_kinds import DeviceType
+from ._profiler_trace import DEVICE_QUEUE, MEMORY_EVENT_NAME, collection_paused
 from .profiler_util import FunctionEvent
 
 #: The kinds of events, as the native module numbers them.
@@ -144,6 +145,28 @@ class Recording:
     shapes: bool = False
     memory: bool = False
     flops: bool = False
+    device_runs: list[DeviceRun] = field(default_factory=list)
+
+    @property
+    def device_clock(self) -> str | None:
+        """Whose times those of devices are, ``"device"`` or ``"host"``; None if no device was used."""
+        if any(not run.by_host for run in self.device_runs):
+            return "device"
+        return "host" if self.device_runs or self.held_before[1] or self.held_after[1] else None
+
+
+class DeviceRun(NamedTuple):
+    """What a device ran: a dispatch, or a whole batch of them where the device takes no times.
+
+    The event of the operation that asked for it has a number (None for a batch); times are nanoseconds of the
+    recorder's clock.
+    """
+
+    event: int | None
+    name: str
+    start: int
+    end: int
+    by_host: bool
 
 
 @dataclass
@@ -221,9 +244,8 @@ def _found(raw: Iterable[tuple[Any, ...]], until: int) -> list[_Found]:
     return found
 
 
-def _kept(raw: Iterable[tuple[Any, ...]], until: int) -> list[_Found]:
-    """The events that are shown."""
-    found = _found(raw, until)
+def _kept(found: list[_Found]) -> list[_Found]:
+    """Those events that are shown."""
     # From the last one on: what is inside of an event comes after it, and is settled before it.
     for event in reversed(found):
         # What is inside of an event that is left out is inside of the one around it.
@@ -277,6 +299,7 @@ def operations(recording: Recording) -> list[Counted]:
     """The operations of a recording that was made with shapes, in order."""
     result: list[Counted] = []
     by_sequence: dict[int, Counted] = {}
+    with_kernel: dict[int, Counted] = {}
     running: dict[int, int] = {}
     for at, (kind, name, start, _, _, parent, sequence, _, inputs, outputs, flops, _, _) in enumerate(recording.raw):
         inside = running.get(parent, -1) if parent is not None else -1
@@ -288,17 +311,24 @@ def operations(recording: Recording) -> list[Counted]:
             result.append(made)
             if not back:
                 by_sequence.setdefault(sequence, made)
-        elif kind == BACKWARD and name.startswith("ScaledDotProduct") and sequence in by_sequence:
-            # Its kernel is no operation of its own.
+            elif name in PRODUCTS and inside in with_kernel:
+                # Composed of operations, which are counted, because gradients of gradients are wanted.
+                result.remove(with_kernel.pop(inside))
+        elif kind == BACKWARD and sequence in by_sequence:
             of = by_sequence[sequence]
-            result.append(Counted(of.name + "_backward", of.inputs, of.outputs, 0, start, sequence, True))
+            if of.name in RECURRENT or of.name.startswith("scaled_dot_product_attention"):
+                # Its kernel is no operation of its own.
+                by_kernel = Counted(of.name + "_backward", of.inputs, of.outputs, 0, start, sequence, True)
+                with_kernel[sequence] = by_kernel
+                result.append(by_kernel)
     return result
 
 
 @collection_paused()
 def events(recording: Recording, use_device: str | None) -> list[FunctionEvent]:
     """The events of a recording, in the order in which they began."""
-    kept = _kept(recording.raw, recording.end)
+    found_events = _found(recording.raw, recording.end)
+    kept = _kept(found_events)
     made: dict[int, FunctionEvent] = {}
     forward: dict[int, _Found] = {}
     for found in kept:
@@ -348,6 +378,42 @@ def events(recording: Recording, use_device: str | None) -> list[FunctionEvent]:
         result.append(event)
     if recording.memory:
         result = _with_memory_events(recording, kept, result, use_device)
+    if recording.device_runs:
+        result += _device_events(recording, found_events, made, len(result), use_device)
+        result.sort(key=lambda event: event.time_range.start)
+    return result
+
+
+def _device_events(
+    recording: Recording, found: list[_Found], made: dict[int, FunctionEvent], number: int, use_device: str | None
+) -> list[FunctionEvent]:
+    """An event for everything that a device timed; the operation that asked for it has it as a kernel."""
+    result = []
+    for run in recording.device_runs:
+        if run.by_host:
+            continue
+        number += 1
+        start, end = ((at - recording.start) / 1e3 for at in (run.start, run.end))
+        around = found[run.event] if run.event is not None else None
+        while around is not None and around.dropped:
+            around = around.parent
+        launched_by = made[id(around)] if around is not None else None
+        # The shader of a deferred program has the name of its first operation.
+        name = launched_by.name if launched_by is not None and launched_by.operations else run.name
+        event = FunctionEvent(
+            number,
+            name.removeprefix("rgrad::"),
+            DEVICE_QUEUE,
+            start,
+            end,
+            use_device=use_device,
+            device_type=DeviceType.PrivateUse1,
+            fwd_thread=0,
+        )
+        if launched_by is not None:
+            event.launched_by = launched_by
+            launched_by.append_kernel(event.name, 0, event.time_range.elapsed_us())
+        result.append(event)
     return result
 
 

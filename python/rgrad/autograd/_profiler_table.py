@@ -6,12 +6,19 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ._profiler_kinds import DeviceType
+
 if TYPE_CHECKING:
     from .profiler_util import EventList
 
 _WIDTH = 12
 _GAP = "  "
 _FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+#: Whose times those of wgpu are.
+DEVICE_CLOCKS = {
+    "device": "Times of wgpu are the device's own, by timestamp queries.",
+    "host": "Times of wgpu are those of the host: its commands run when something is read.",
+}
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 
@@ -92,7 +99,8 @@ def table(
         by = attribute(sort_by)
         rows.sort(key=lambda event: getattr(event, by), reverse=True)
     cpu_total = sum(e.self_cpu_time_total for e in rows)
-    device_total = sum(e.self_device_time_total for e in rows)
+    # What devices ran is there in events of its own, and a second time in those of the operations.
+    device_total = sum(e.self_device_time_total for e in rows if e.is_legacy or e.device_type != DeviceType.CPU)
 
     def time(of: Callable[[Any], float]) -> Callable[[Any], str]:
         if time_unit in _UNITS:
@@ -174,8 +182,8 @@ def table(
                 lines.append(line([_end_of(frame, source) if c.header == "Source Location" else "" for c in columns]))
     text = time(float)
     lines += [rule, f"Self CPU time total: {text(cpu_total)}"]
-    if device == "wgpu":
-        lines.append("Times of wgpu are those of the host: its commands run when something is read.")
     if device_total > 0:
         lines.append(f"Self {device_name} time total: {text(device_total)}")
+    if events._device_clock is not None:
+        lines.append(DEVICE_CLOCKS[events._device_clock])
     return "\n".join(lines) + "\n"

@@ -18,8 +18,9 @@ from typing import Any, ClassVar, Self
 from warnings import warn
 
 from .. import _core
-from ._profiler_events import Recording
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, ProfilerActivity
+from ._profiler_events import DeviceRun, Recording
+from ._profiler_kinds import ProfilerActivity
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = [
     "EventList",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 #: What `_core._profiler_start` takes.
-_SHAPES, _MEMORY, _STACK = 1, 2, 4
+_SHAPES, _MEMORY, _STACK, _DEVICE = 1, 2, 4, 8
 #: The threads on which a profiler records.
 _recording: set[int] = set()
 
@@ -49,10 +50,19 @@ class Recorder:
         memory: Whether held bytes are.
         stack: Whether the Python frames that led to each event are.
         flops: Whether floating point operations will be asked for.
+        device: Whether times of devices are; the end then waits for them.
     """
 
-    def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False, flops: bool = False) -> None:
+    def __init__(
+        self,
+        shapes: bool = False,
+        memory: bool = False,
+        stack: bool = False,
+        flops: bool = False,
+        device: bool = False,
+    ) -> None:
         self.shapes, self.memory, self.stack, self.flops = shapes or flops, memory, stack, flops
+        self.device = device
         self.first = 0
         self.began = 0
         self.held = (0, 0)
@@ -62,7 +72,7 @@ class Recorder:
         """Begins to record."""
         self.thread = get_ident()
         self.held = _held()
-        options = _SHAPES * self.shapes + _MEMORY * self.memory + _STACK * self.stack
+        options = _SHAPES * self.shapes + _MEMORY * self.memory + _STACK * self.stack + _DEVICE * self.device
         self.first, self.began = _core._profiler_start(options)
 
     def so_far(self) -> Recording:
@@ -74,7 +84,10 @@ class Recorder:
         if self.thread != get_ident():
             raise RuntimeError("profiler: it records on the thread that started it; stop and read it there")
         raw, until = _core._profiler_events(self.first)
-        return Recording(raw, self.began, until, self.held, _held(), self.shapes, self.memory, self.flops)
+        recording = Recording(raw, self.began, until, self.held, _held(), self.shapes, self.memory, self.flops)
+        if self.device:
+            recording.device_runs = [DeviceRun(*run) for run in _core._profiler_device_runs(self.first)]
+        return recording
 
     def stop(self) -> Recording:
         """Ends it and returns what was recorded.
@@ -99,14 +112,15 @@ class profile:
             loss.backward()
         print(prof.key_averages().table(sort_by="self_cpu_time_total"))
 
-    Times are those of the host. The result of a pointwise operation on a large tensor is computed later, together with
+    The result of a pointwise operation on a large tensor is computed later, together with
     others; what runs then is an event ``rgrad::program(...)`` that names its operations. Commands for a device are
-    recorded by the operation and run when something is read; the reading event has that time.
+    recorded by the operation and run when something is read. What the device runs is an event of its own with the
+    device's times, if the adapter takes timestamps; if not, the reading event has that time.
 
     Args:
         enabled: False makes the block an ordinary one.
         use_cuda: Accepted; there are no CUDA devices.
-        use_device: Accepted for ``"wgpu"``, which is found out by itself; other devices are not there.
+        use_device: ``"wgpu"`` is found out by itself; other devices are not there.
         record_shapes: Record shapes and dtypes of the tensors that operations get.
         with_flops: Count floating point operations, where a formula is known. Implies ``record_shapes``.
         profile_memory: Record how the bytes that tensors hold change.
@@ -192,6 +206,8 @@ class profile:
         self._earlier: list[FunctionEvent] = []
         # Between `toggle_collection_dynamic(False, ...)` and True.
         self._paused = False
+        # `rgrad.profiler.profile` without an activity for devices switches it off.
+        self._with_device = True
 
     def __enter__(self) -> Self:
         if self.enabled:
@@ -219,7 +235,7 @@ class profile:
             self._earlier = list(self.function_events)
         _recording.discard(get_ident())
         self._recording = recorder.stop()
-        if self._recording.held_before[1] or self._recording.held_after[1]:
+        if self._recording.device_clock is not None:
             self.use_device = "wgpu"
         self._events = None
 
@@ -235,7 +251,9 @@ class profile:
                 "first, or name the inner part with record_function()"
             )
         self._prepare_trace()
-        self._recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops)
+        self._recorder = Recorder(
+            self.record_shapes, self.profile_memory, self.with_stack, self.with_flops, self._with_device
+        )
         _recording.add(get_ident())
         self._recorder.start()
 
@@ -256,6 +274,7 @@ class profile:
                 use_device=self.use_device,
                 profile_memory=self.profile_memory,
                 with_flops=self.with_flops,
+                device_clock=None if self._recording is None else self._recording.device_clock,
             )
             if self._recording is None:
                 return listed

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from enum import IntEnum
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
+from ._profiler_kinds import DeviceType, Interval, Kernel
 from ._profiler_table import _format_time, attribute
 from ._profiler_table import table as _table
 
@@ -23,94 +23,6 @@ __all__ = [
     "Interval",
     "Kernel",
 ]
-
-
-class Kernel(NamedTuple):
-    """A kernel of a device that an operation launched.
-
-    Attributes:
-        name: Its name.
-        device: The number of the device.
-        duration: Microseconds.
-
-    Example:
-        >>> rgrad.autograd.profiler_util.Kernel("mul", 0, 1.5).duration
-        1.5
-    """
-
-    name: str
-    device: int
-    duration: float
-
-
-class DeviceType(IntEnum):
-    """Where an event ran. Every event of rgrad ran on the host (``CPU``)."""
-
-    CPU = 0
-    CUDA = 1
-    MKLDNN = 2
-    OPENGL = 3
-    OPENCL = 4
-    IDEEP = 5
-    HIP = 6
-    FPGA = 7
-    MAIA = 8
-    XLA = 9
-    Vulkan = 10
-    Metal = 11
-    XPU = 12
-    MPS = 13
-    Meta = 14
-    HPU = 15
-    VE = 16
-    Lazy = 17
-    IPU = 18
-    MTIA = 19
-    PrivateUse1 = 20
-
-    def __repr__(self) -> str:
-        return f"<DeviceType.{self.name}: {self.value}>"
-
-    def __str__(self) -> str:
-        return f"DeviceType.{self.name}"
-
-
-class ProfilerActivity(IntEnum):
-    """What a profiler is asked to record. Operations are host events, so ``CPU`` records everything."""
-
-    CPU = 0
-    XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
-    PrivateUse1 = 5
-
-    def __repr__(self) -> str:
-        return f"<ProfilerActivity.{self.name}: {self.value}>"
-
-    def __str__(self) -> str:
-        return f"ProfilerActivity.{self.name}"
-
-
-class Interval:
-    """A stretch of time.
-
-    Args:
-        start: Microseconds.
-        end: Microseconds.
-
-    Example:
-        >>> rgrad.autograd.profiler_util.Interval(1.0, 3.5).elapsed_us()
-        2.5
-    """
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start = start
-        self.end = end
-
-    def elapsed_us(self) -> float:
-        """Its length."""
-        return self.end - self.start
 
 
 class FormattedTimesMixin:
@@ -176,7 +88,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     Besides its parameters it has ``cpu_children`` (the events directly inside of it), ``cpu_parent`` (the one around
     it), ``time_range``, ``count`` (1), and, beyond PyTorch's: ``output_shapes``, the shapes of the results of an
-    operation, and ``operations``, for a deferred program its operations in order, each a pair of name and line.
+    operation, ``operations``, for a deferred program its operations in order, each a pair of name and line, and
+    ``launched_by``, for what a device ran the operation that asked for it.
 
     Args:
         id: A number, unique in one profile.
@@ -198,9 +111,9 @@ class FunctionEvent(FormattedTimesMixin):
         sequence_nr: The number of the node that an operation made or that a backward runs: equal numbers belong
             together. -1 where there is none.
         node_id: -1.
-        device_type: ``DeviceType.CPU``: times are those of the host.
+        device_type: ``DeviceType.CPU``, or ``DeviceType.PrivateUse1`` for what a device of wgpu ran.
         device_index: 0.
-        device_resource_id: The thread.
+        device_resource_id: The thread, or the queue of the device.
         is_legacy: False.
         flops: With ``with_flops``, the floating point operations where a formula is known, else 0.
         trace_name: The name in traces; steps of a schedule have their number there.
@@ -277,6 +190,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.flops: int = 0 if flops is None else flops
         self.is_user_annotation = is_user_annotation
         self.operations: list[tuple[str, str]] = []
+        self.launched_by: FunctionEvent | None = None
         self.self_cpu_percent: str | int = -1
         self.total_cpu_percent: str | int = -1
         self.total_device_percent: str | int = -1
@@ -288,8 +202,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self) -> float:
-        """Microseconds from start to end."""
-        return self.time_range.elapsed_us()
+        """Microseconds from start to end; 0 for what a device ran."""
+        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0.0
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -298,7 +212,9 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def device_time_total(self) -> float:
-        """Microseconds of the kernels that it launched; 0 here, since no device is asked for its times."""
+        """Microseconds that devices took for what it launched, or, for what a device ran, from start to end."""
+        if self.device_type != DeviceType.CPU:
+            return self.time_range.elapsed_us()
         return float(sum(k.duration for k in self.kernels) + sum(c.device_time_total for c in self.cpu_children))
 
     @property
@@ -462,6 +378,7 @@ class EventList(list[Any]):
         use_device: The kind of device whose memory the table shows.
         profile_memory: Whether the table shows memory.
         with_flops: Whether the table shows floating point operations.
+        device_clock: Whose times those of devices are, ``"device"`` or ``"host"``, if a device was used.
 
     Example:
         >>> x = rgrad.ones(3)
@@ -478,11 +395,13 @@ class EventList(list[Any]):
         use_device: str | None = None,
         profile_memory: bool = False,
         with_flops: bool = False,
+        device_clock: str | None = None,
     ) -> None:
         super().__init__(events)
         self._use_device = use_device
         self._profile_memory = profile_memory
         self._with_flops = with_flops
+        self._device_clock = device_clock
 
     def __str__(self) -> str:
         return self.table()
@@ -589,7 +508,7 @@ class EventList(list[Any]):
         """
         groups: dict[tuple[str, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
-            key = [event.key, str(event.is_user_annotation)]
+            key = [event.key, str(event.device_type), str(event.is_user_annotation)]
             if group_by_input_shapes:
                 key.append(str(event.input_shapes))
             if group_by_stack_n > 0:
@@ -606,6 +525,7 @@ class EventList(list[Any]):
             use_device=self._use_device,
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
+            device_clock=self._device_clock,
         )
 
     def total_average(self) -> FunctionEventAvg:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape
 
+from .._units import bytes_text
+
 # Told apart also by people who see few colours, and legible on white.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#44bb99", "#bbcc33")
 _REST = "#bbbbbb"
@@ -11,15 +13,6 @@ _REST_NAME = "everything else"
 _COLUMNS = 500
 _LEFT, _TOP, _BOTTOM = 72, 44, 40
 _ROW = 18
-
-
-def bytes_text(n: float) -> str:
-    """Bytes in the unit that suits them."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if abs(n) < 1000 or unit == "GB":
-            return f"{n:.0f} {unit}" if unit == "B" or n >= 100 or n == int(n) else f"{n:.1f} {unit}"
-        n /= 1024
-    raise AssertionError("the largest unit takes every number")
 
 
 def _nice(most: float) -> float:

@@ -6,7 +6,8 @@ from .. import _core
 from ._snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from ._modules import ModuleNames
+    from ..nn.modules._running_modules import RunningModules
+    from ._modules import Named
 
 __all__ = ["Recording", "record", "snapshot"]
 
@@ -92,15 +93,15 @@ class record:
         self.modules = modules
         self.max_entries = max_entries
         self._recording: Recording | None = None
-        self._names: ModuleNames | None = None
+        self._names: RunningModules[Named] | None = None
 
     def __enter__(self) -> Recording:
         global _last
         _core._start_memory_recording(self.max_entries, self.modules)
         if self.modules:
-            from ._modules import ModuleNames
+            from ._modules import module_names
 
-            self._names = ModuleNames()
+            self._names = module_names()
         self._recording = _last = Recording()
         return self._recording
 
@@ -111,7 +112,7 @@ class record:
         finally:
             _core._stop_memory_recording()
             if self._names is not None:
-                self._names.remove()
+                self._names.stop()
 
 
 def snapshot() -> Snapshot:

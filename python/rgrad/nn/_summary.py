@@ -1,5 +1,6 @@
 """A model as a table: its layers with the shapes that they give, parameters, memory and multiply-adds."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
@@ -8,8 +9,10 @@ from .. import _core
 from .._core import Tensor
 from .._trial import trial_run, watched_calls, with_sizes_to_come
 from .._units import bytes_text
+from ..autograd._flops import counted
+from ..autograd._profiler_events import Counted, operations
 from ..autograd.grad_mode import no_grad
-from ._multiply_adds import CountMultiplyAdds
+from ..autograd.profiler import Recorder
 from .modules import Module
 from .parameter import is_lazy
 
@@ -233,12 +236,9 @@ def summary(
     args, kwargs = _arguments(input) if input_size is None else (_inputs(model, input_size, dtypes, device), {})
     model = with_sizes_to_come(model)
     calls = _Calls()
-    with (
-        trial_run(model, training),
-        no_grad(),
-        watched_calls(model, calls.before, calls.after),
-        CountMultiplyAdds(calls.count),
-    ):
+    recorder = Recorder(shapes=True)
+    with trial_run(model, training), no_grad(), watched_calls(model, calls.before, calls.after):
+        recorder.start()
         try:
             model(*args, **kwargs)
         except Exception as error:
@@ -246,6 +246,9 @@ def summary(
                 path = calls.failed or calls.stack[-1]
                 error.add_note(f"summary: this was raised by layer {path or type(model).__name__!r}")
             raise
+        finally:
+            recording = recorder.stop()
+    calls.count(operations(recording))
     return _Table(model, depth, calls).finish(sum(_size(t) for t in _tensors((args, kwargs))))
 
 
@@ -308,9 +311,17 @@ class _Calls:
         self.numbers: dict[str, int] = {}
         self.bytes: dict[str, int] = {}
         self.multiply_adds: dict[str, int] = {}
+        # When the innermost running module changed, and which it was then.
+        self._times: list[int] = []
+        self._innermost: list[str] = []
+
+    def _note(self) -> None:
+        self._times.append(_core._profiler_clock()[0])
+        self._innermost.append(self.stack[-1] if self.stack else "")
 
     def before(self, name: str, _module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.stack.append(name)
+        self._note()
         self.numbers[name] = self.numbers.get(name, 0) + 1
         self.inputs.setdefault(name, tuple(tuple(t.shape) for t in _tensors((args, kwargs))))
 
@@ -319,13 +330,19 @@ class _Calls:
             self.failed = name
         if self.stack and self.failed is None:
             self.stack.pop()
+            self._note()
         tensors = _tensors(output)
         self.outputs.setdefault(name, tuple(tuple(t.shape) for t in tensors))
         self.bytes[name] = self.bytes.get(name, 0) + sum(map(_size, tensors))
 
-    def count(self, number: int) -> None:
-        name = self.stack[-1] if self.stack else ""
-        self.multiply_adds[name] = self.multiply_adds.get(name, 0) + number
+    def count(self, found: list[Counted]) -> None:
+        """Adds the multiply-adds of these operations to the modules that ran them."""
+        for operation in found:
+            known = counted(operation.name, operation.inputs, operation.outputs, operation.flops, vectors=True)
+            at = bisect_right(self._times, operation.start)
+            if known is not None and at:
+                name = self._innermost[at - 1]
+                self.multiply_adds[name] = self.multiply_adds.get(name, 0) + known[1] // 2
 
 
 class _Table:

@@ -4,17 +4,20 @@
 :mod:`rgrad.autograd.profiler`. Names, parameters and columns are PyTorch's; see ``docs/profiler.md``.
 """
 
+from ..autograd._profiler_kinds import DeviceType as DeviceType
+from ..autograd._profiler_kinds import ProfilerActivity as ProfilerActivity
 from ..autograd.profiler import record_function as record_function
-from ..autograd.profiler_util import DeviceType as DeviceType
-from ..autograd.profiler_util import ProfilerActivity as ProfilerActivity
+from ._kineto import _KinetoProfile as _KinetoProfile
+from ._kineto import supported_activities as supported_activities
+from .profiler import ExecutionTraceObserver as ExecutionTraceObserver
 from .profiler import ProfilerAction as ProfilerAction
 from .profiler import profile as profile
 from .profiler import schedule as schedule
-from .profiler import supported_activities as supported_activities
 from .profiler import tensorboard_trace_handler as tensorboard_trace_handler
 
 __all__ = [
     "DeviceType",
+    "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
     "kineto_available",

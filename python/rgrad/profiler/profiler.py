@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from warnings import warn
 
 from ..autograd import profiler as _autograd_profiler
-from ..autograd.profiler_util import EventList, ProfilerActivity
+from ._kineto import _KinetoProfile, supported_activities
 
-if TYPE_CHECKING:
-    from ._module_ranges import ModuleRanges
-
-__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = [
+    "ExecutionTraceObserver",
+    "ProfilerAction",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
 
 _STEP_NAME = "ProfilerStep"
 
@@ -31,11 +34,6 @@ class ProfilerAction(Enum):
     RECORD = 2
     RECORD_AND_SAVE = 3
     DEVICE_STOPPED = 4
-
-
-def supported_activities() -> set[ProfilerActivity]:
-    """What a profiler can record: operations, which are events of the host."""
-    return {ProfilerActivity.CPU}
 
 
 def schedule(
@@ -114,23 +112,26 @@ def tensorboard_trace_handler(
     return handler
 
 
-def _parse_activities(activities: Iterable[Any]) -> set[ProfilerActivity]:
-    found: set[ProfilerActivity] = set()
-    for item in activities:
-        if not isinstance(item, ProfilerActivity | dict):
-            raise TypeError(f"Expected ProfilerActivity or dict, got {type(item)}")
-        for activity in item if isinstance(item, dict) else (item,):
-            if activity in found:
-                raise ValueError(f"Activity {activity} specified more than once")
-            found.add(activity)
-    return found
+class ExecutionTraceObserver:
+    """Not there: execution traces are a format of PyTorch's own, with the identities of tensors and storages.
+
+    Raises:
+        NotImplementedError: Always; it says what to use.
+    """
+
+    def __init__(self) -> None:
+        raise NotImplementedError(
+            "ExecutionTraceObserver: execution traces (Chakra) are not written. For operations with shapes, dtypes and "
+            "stacks use profile(record_shapes=True, with_stack=True) and export_chrome_trace(); for the graph "
+            "rgrad.autograd.graph.draw()"
+        )
 
 
 def _records(action: ProfilerAction | None) -> bool:
     return action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
-class profile:
+class profile(_KinetoProfile):
     """Record a block, or the steps of it that a schedule picks.
 
     A training loop that traces steps 2 and 3, and keeps a trace of them::
@@ -146,8 +147,9 @@ class profile:
     Events are discarded when a new cycle begins, unless ``acc_events`` is set.
 
     Args:
-        activities: What to record, of `ProfilerActivity`. All events are those of the host, so ``CPU`` must be there;
-            others are accepted.
+        activities: What to record, of `ProfilerActivity`. Operations are events of the host and always recorded. Any
+            other member than ``CPU`` adds what devices of wgpu run; the default does. Each dispatch then has a pass
+            of its own, and the end of a recording waits for the device.
         schedule: From the number of a step to a `ProfilerAction`; by default everything is recorded.
         on_trace_ready: Called with the profiler whenever a trace is complete.
         record_shapes: Record shapes and dtypes of the tensors that operations get.
@@ -187,22 +189,21 @@ class profile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
     ) -> None:
-        chosen = supported_activities() if activities is None else _parse_activities(list(activities))
         if use_cuda is not None:
             warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-        if not chosen:
-            raise AssertionError("No valid profiler activities found")
-        self.activities = chosen
-        self.record_shapes = record_shapes
-        self.profile_memory = profile_memory
-        self.with_stack = with_stack
-        self.with_flops = with_flops
-        self.with_modules = with_modules
-        self.experimental_config = experimental_config
-        self.execution_trace_observer = execution_trace_observer
-        self.acc_events = acc_events
-        self.custom_trace_id_callback = custom_trace_id_callback
-        self.post_processing_timeout_s = post_processing_timeout_s
+        super().__init__(
+            activities=activities,
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+        )
         self.on_trace_ready = on_trace_ready
         # Steps are events only where they have a schedule.
         self.record_steps = schedule is not None
@@ -212,10 +213,6 @@ class profile:
         if self.current_action == ProfilerAction.DEVICE_STOPPED:
             raise ValueError("ProfilerAction.DEVICE_STOPPED must not be returned by a user-provided schedule")
         self.step_rec_fn: _autograd_profiler.record_function | None = None
-        self.profiler: _autograd_profiler.profile | None = None
-        self.preset_metadata: dict[str, str] = {}
-        self._metadata: dict[str, str] = {}
-        self._modules: ModuleRanges | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -229,49 +226,6 @@ class profile:
             self.execution_trace_observer.cleanup()
 
     # ---- the parts of a cycle ----------------------------------------------------------------------------------------
-
-    def prepare_trace(self) -> None:
-        """Makes ready to record."""
-        if self.profiler is not None and not self.acc_events:
-            _warn_that_events_go()
-        if self.profiler is None or not self.acc_events:
-            self.profiler = _autograd_profiler.profile(
-                record_shapes=self.record_shapes,
-                with_flops=self.with_flops,
-                profile_memory=self.profile_memory,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
-                acc_events=self.acc_events,
-                custom_trace_id_callback=self.custom_trace_id_callback,
-                post_processing_timeout_s=self.post_processing_timeout_s,
-            )
-        self.profiler._prepare_trace()
-
-    def start_trace(self) -> None:
-        """Begins to record."""
-        if self.profiler is None:
-            raise AssertionError("Profiler must be initialized before starting trace")
-        if self.execution_trace_observer:
-            self.execution_trace_observer.start()
-        self.profiler._start_trace()
-        if self.with_modules:
-            from ._module_ranges import ModuleRanges
-
-            self._modules = ModuleRanges()
-            self._modules.start()
-        for name in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
-            if getattr(self, name):
-                self._metadata[name] = "1"
-        self._metadata.update(self.preset_metadata)
-
-    def stop_trace(self) -> None:
-        """Ends the recording."""
-        if self.execution_trace_observer:
-            self.execution_trace_observer.stop()
-        if self._modules is not None:
-            self._modules.stop()
-            self._modules = None
-        self._made("stopping trace").__exit__(None, None, None)
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready:
@@ -341,64 +295,6 @@ class profile:
             self.step_rec_fn.__exit__(None, None, None)
             self.step_rec_fn = None
 
-    def _made(self, to_do: str) -> _autograd_profiler.profile:
-        if self.profiler is None:
-            raise AssertionError(f"Profiler must be initialized before {to_do}")
-        return self.profiler
-
-    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
-        """Writes a trace of the last cycle; see :meth:`rgrad.autograd.profiler.profile.export_chrome_trace`."""
-        self._made("exporting chrome trace").export_chrome_trace(path, self._metadata, use_python_export)
-
-    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes stacks with their times; see :meth:`rgrad.autograd.profiler_util.EventList.export_stacks`."""
-        self._made("exporting stacks").export_stacks(path, metric)
-
-    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Writes how many bytes tensors held over time, as JSON: a list of microseconds and a list of bytes.
-
-        Args:
-            path: The file; compressed if it ends in ``.gz``. Pages (``.html``) are not written.
-            device: ``"cpu"`` (the default) or ``"wgpu"``.
-
-        Raises:
-            ValueError: ``record_shapes``, ``profile_memory`` or ``with_stack`` is not set, or there is no such device.
-        """
-        from ._memory_timeline import write
-
-        missing = [f"{n}=True" for n in ("record_shapes", "profile_memory", "with_stack") if not getattr(self, n)]
-        if missing:
-            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        write(path, self._made("exporting a memory timeline"), device)
-
-    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Stops to record, or goes on; see :meth:`rgrad.autograd.profiler.profile.toggle_collection_dynamic`."""
-        if self.profiler is not None:
-            self.profiler.toggle_collection_dynamic(enable, activities)
-
-    def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
-    ) -> EventList:
-        """The sums of the events of each name; see :meth:`rgrad.autograd.profiler_util.EventList.key_averages`."""
-        made = self._made("getting key averages")
-        return made.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
-
-    def events(self) -> EventList:
-        """The single events."""
-        return self._made("accessing events").function_events
-
-    def add_metadata(self, key: str, value: str) -> None:
-        """Adds a text to the trace."""
-        self._metadata[key] = json.dumps(value)
-
-    def add_metadata_json(self, key: str, value: str) -> None:
-        """Adds a JSON text to the trace."""
-        self._metadata[key] = value
-
-    def preset_metadata_json(self, key: str, value: str) -> None:
-        """Adds a JSON text to every trace that will be started."""
-        self.preset_metadata[key] = value
-
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
         """Sets what gives the identifier of the next traces."""
         self.custom_trace_id_callback = callback
@@ -406,17 +302,3 @@ class profile:
     def get_trace_id(self) -> str | None:
         """The identifier of the present trace; None before the first one."""
         return None if self.profiler is None else self.profiler.trace_id
-
-
-_warned = False
-
-
-def _warn_that_events_go() -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warn(
-            "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will be "
-            "reported. To keep events across cycles, set acc_events=True.",
-            stacklevel=5,
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from typing import Any, Self
 from warnings import warn
 
@@ -12,6 +13,7 @@ from .. import _core
 from ..autograd._flops import counted
 from ..autograd._profiler_events import Counted, operations
 from ..autograd.profiler import Recorder
+from ..nn.modules._running_modules import Running, RunningModules
 
 __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
 
@@ -75,21 +77,21 @@ def _share(number: int, total: int) -> str:
 
 
 class _Modules:
-    """Which modules were running when."""
+    """Which modules were running when, on the thread that made it."""
 
     def __init__(self) -> None:
         self.times: list[int] = []
         self.running: list[tuple[str, ...]] = []
-        self._stack: list[str] = []
+        self._thread = get_ident()
         self._names: dict[int, str] = {}
+        # An address stands for an object as long as that lives.
         self._alive: list[object] = []
-        self._handles: list[Any] = []
+        self._watch = RunningModules(self._enter, self._leave)
 
     def _name(self, module: Any) -> str:
         """``Sequential.0`` for the first child of a module that was called from outside."""
         if id(module) not in self._names:
             self._names[id(module)] = type(module).__name__
-            # An address stands for an object as long as that lives.
             self._alive.append(module)
         name = self._names[id(module)]
         for child, inner in module.named_children():
@@ -98,31 +100,21 @@ class _Modules:
                 self._alive.append(inner)
         return name
 
-    def _note(self) -> None:
-        self.times.append(_core._profiler_clock()[0])
-        self.running.append(tuple(self._stack))
+    def _note(self, running: tuple[str, ...]) -> None:
+        if get_ident() == self._thread:
+            self.times.append(_core._profiler_clock()[0])
+            self.running.append(running)
 
-    def _enter(self, module: Any, args: Any) -> None:
-        self._stack.append(self._name(module))
-        self._note()
+    def _enter(self, module: Any, around: Running[tuple[str, ...]] | None) -> tuple[str, ...]:
+        running = (*(around.state if around else ()), self._name(module))
+        self._note(running)
+        return running
 
-    def _leave(self, module: Any, args: Any, result: Any) -> None:
-        if self._stack:
-            self._stack.pop()
-        self._note()
-
-    def start(self) -> None:
-        from ..nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-
-        self._handles = [
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave, always_call=True),
-        ]
+    def _leave(self, running: tuple[str, ...]) -> None:
+        self._note(running[:-1])
 
     def stop(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self._watch.stop()
         self._alive = []
 
     def at(self, time: int) -> tuple[str, ...]:
@@ -165,7 +157,7 @@ class FlopCounterMode:
         self.display = display
         self._formulas = {_operation(name): formula for name, formula in (custom_mapping or {}).items()}
         self._recorder: Recorder | None = None
-        self._modules = _Modules()
+        self._modules: _Modules | None = None
         self._found: list[Counted] = []
 
     def __enter__(self) -> Self:
@@ -173,7 +165,6 @@ class FlopCounterMode:
             raise RuntimeError("FlopCounterMode: its block is running; make another counter for a block inside")
         self._found = []
         self._modules = _Modules()
-        self._modules.start()
         self._recorder = Recorder(shapes=True)
         self._recorder.start()
         return self
@@ -182,7 +173,8 @@ class FlopCounterMode:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        self._modules.stop()
+        if self._modules is not None:
+            self._modules.stop()
         self._found = operations(recorder.stop())
         if self.display:
             print(self.get_table(self.depth))
@@ -202,7 +194,7 @@ class FlopCounterMode:
         counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         forward: dict[int, tuple[str, ...]] = {}
         for operation in self._found:
-            modules = self._modules.at(operation.start)
+            modules = self._modules.at(operation.start) if self._modules is not None else ()
             if operation.is_backward:
                 modules = forward.get(operation.sequence, ())
             elif operation.sequence >= 0:

@@ -1,7 +1,6 @@
 //! What a graph keeps in memory: the nodes behind some roots, what each of them has saved, and whether anything else holds it.
 
 use crate::array::{Array, Device, Storage};
-use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::tensor::{Tensor, Value};
@@ -205,9 +204,4 @@ pub fn of(roots: &[Edge]) -> GraphMemory {
         at += 1;
     }
     walk.finish()
-}
-
-/// File, line and function of a site, and the module whose forward made the call; None where it is unknown.
-pub fn describe(site: u32) -> (Option<(String, u32, String)>, Option<String>) {
-    (Site(site).place(), Site(site).module())
 }

@@ -4,6 +4,7 @@
 
 pub mod anomaly;
 pub mod graph_memory;
+pub mod graph_nodes;
 pub(super) mod growing_graph;
 pub mod missing_gradient;
 pub mod profiler;

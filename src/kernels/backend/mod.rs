@@ -3,6 +3,7 @@
 
 pub mod contract;
 pub mod cpu;
+pub mod device_times;
 pub mod host;
 pub mod interrupt;
 pub mod live_memory;

@@ -6,13 +6,14 @@ use crate::array::profile::{self, OpenEvent};
 use crate::autograd::call_site::Site;
 use crate::autograd::profiler;
 use crate::backend::lock_order::Table;
+use crate::backend::wgpu::Context;
 use crate::python::overrides::profilers_changed;
 use crate::python::runtime::call_site::frames_of;
 use crate::python::types::PyObjResult;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// Begins to record on this thread. ``options`` is a sum: 1 shapes, 2 memory, 4 stacks. Returns the number of events so far, and the time.
+/// Begins to record on this thread. ``options`` is a sum: 1 shapes, 2 memory, 4 stacks, 8 times of devices. Returns the number of events so far, and the time.
 #[pyfunction]
 #[pyo3(signature = (options))]
 fn _profiler_start(options: u8) -> (usize, u64) {
@@ -94,6 +95,19 @@ fn _profiler_events(py: Python<'_>, first: usize) -> PyResult<(Py<PyList>, u64)>
     Ok((list.unbind(), until))
 }
 
+/// Waits for what devices have been asked for, and returns what they ran for this thread's events from number ``first`` on: the event (or None), a name,
+/// start and end in nanoseconds, and whether these are times of the host. A second call does not return it again.
+#[pyfunction]
+#[pyo3(signature = (first))]
+fn _profiler_device_runs(first: usize) -> Vec<(Option<usize>, String, u64, u64, bool)> {
+    if let Some(context) = Context::installed() {
+        // A device that is lost has no times; the next operation on it reports the error.
+        let _ = context.report_times();
+    }
+    let own = |event: u32| if event == profile::NO_EVENT { None } else { (event as usize).checked_sub(first) };
+    profile::take_device_runs().into_iter().map(|(event, name, start, end, host)| (own(event), name, start, end, host)).collect()
+}
+
 /// The frames that lead to a site, innermost first, each as "file(line): function".
 #[pyfunction]
 #[pyo3(signature = (site))]
@@ -108,5 +122,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_profiler_clock, m)?)?;
     m.add_function(wrap_pyfunction!(_profiler_range, m)?)?;
     m.add_function(wrap_pyfunction!(_profiler_events, m)?)?;
+    m.add_function(wrap_pyfunction!(_profiler_device_runs, m)?)?;
     m.add_function(wrap_pyfunction!(_profiler_stack, m)?)
 }

@@ -1,6 +1,6 @@
 //! The memory that is alive, with the lines that allocated it, and recordings of it, for `rgrad.memory`.
 
-use crate::autograd::diagnostics::graph_memory;
+use crate::autograd::call_site::Site;
 use crate::autograd::dispatch::{call_site, module_site};
 use crate::backend::cpu::memory::alloc;
 use crate::backend::live_memory::{self, BufferKey, LiveBuffer};
@@ -69,11 +69,16 @@ fn _enter_module(number: u32) -> u32 {
     module_site::enter(number)
 }
 
-/// File, line and function of a call site, if they are known, and the module whose forward made the call, if that was recorded.
+/// File, line and function of a call site, if they are known.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
-fn _site_place(site: u32) -> (Option<(String, u32, String)>, Option<String>) {
-    graph_memory::describe(site)
+fn _site_place(site: u32) -> Option<(String, u32, String)> {
+    Site(site).place()
+}
+
+/// The module whose forward made the call of a site, if that was recorded.
+#[pyfunction]
+fn _site_module(site: u32) -> Option<String> {
+    Site(site).module()
 }
 
 /// The memory below a tensor: the storage's number, device, the allocator's key and bytes (None and 0: it counts nothing), and the storage's size.
@@ -97,5 +102,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_module_number, m)?)?;
     m.add_function(wrap_pyfunction!(_enter_module, m)?)?;
     m.add_function(wrap_pyfunction!(_site_place, m)?)?;
+    m.add_function(wrap_pyfunction!(_site_module, m)?)?;
     m.add_function(wrap_pyfunction!(_tensor_memory, m)?)
 }

@@ -80,8 +80,13 @@ fn _wgpu_install(
         min_uniform_buffer_offset_alignment: small("min-uniform-buffer-offset-alignment")?,
     };
     let has = |f: &str| features.iter().any(|x| x == f);
-    let features =
-        Features { int64: has("shader-int64"), float64: has("shader-f64"), float16: has("shader-f16"), subgroups: has("subgroup") };
+    let features = Features {
+        int64: has("shader-int64"),
+        float64: has("shader-f64"),
+        float16: has("shader-f16"),
+        subgroups: has("subgroup"),
+        timestamps: has("timestamp-query"),
+    };
     let address = |name: &str| addresses.get_item(name).ok().flatten().and_then(|a| a.extract().ok());
     // SAFETY: the caller in rgrad.wgpu takes the addresses from the library that wgpu-py has loaded, which stays loaded, and has compared all
     // signatures before.
@@ -175,6 +180,7 @@ fn install() -> Result<()> {
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::backend::device_times::register(crate::array::profile::device_watcher);
     crate::array::profile::register_device_bytes(|| installed().map_or(0, |c| c.memory_allocated()));
     register_hooks(Hooks { site: || call_site::current().0, describe: |s| call_site::Site(s).describe(), install: || Ok(install()?) });
     m.add_function(wrap_pyfunction!(_wgpu_description, m)?)?;

@@ -12,7 +12,7 @@ from ..backward import grad
 from ..grad_mode import enable_grad
 from .modules import ModuleCalls, Path, is_module, paths_by_function, paths_by_names
 from .picture import Composer, Picture, leaf_norms
-from .tree import PARTS, READABLE, build, deepest, fold_depth, fold_parts, fold_repeats, shown
+from .tree import PARTS, READABLE, build, count_shown, deepest, fold_depth, fold_parts, fold_repeats
 from .walk import Graph, collect, gradient_norms, metadata_of
 
 
@@ -137,7 +137,7 @@ def _choose_depth(tree: Any, depth: int | None) -> None:
         return
     for level in range(deepest(tree) + 1, 0, -1):
         fold_depth(tree, level)
-        if sum(1 for _ in shown(tree)) <= READABLE:
+        if count_shown(tree) <= READABLE:
             return
     fold_parts(tree, PARTS)
 

@@ -108,7 +108,7 @@ class ModuleCalls:
         """For each operation the modules around it, outermost first."""
         # By start, and the longer call first where two start together: then a stack gives the nesting.
         calls = sorted(self.calls, key=lambda c: (c.start, -c.end))
-        numbers = [number_of(node) for node in graph.ops]
+        numbers = graph.numbers
         result: list[Path] = []
         stack: list[tuple[int, Frame]] = []
         path: Path = ()
@@ -137,7 +137,7 @@ class ModuleCalls:
         The first operation with such an operand in the innermost calls that were given the tensor.
         """
         found: list[tuple[int, int]] = []
-        numbers = [number_of(node) for node in graph.ops]
+        numbers = graph.numbers
         for i, tensor in enumerate(tensors):
             given = [c for c in self.calls if id(tensor) in c.takes]
             inner = [c for c in given if not any(o is not c and c.start <= o.start and o.end <= c.end for o in given)]

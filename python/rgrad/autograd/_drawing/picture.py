@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import Tensor
+from ..._units import bytes_text
 from .modules import Path
 from .tree import Images, Part, shown
 from .walk import Graph, Leaf, SavedBytes, is_parameter, metadata_of, norm_of
@@ -85,15 +86,6 @@ def shape_text(shape: Any) -> str:
     return "×".join(map(str, shape)) or "scalar"
 
 
-def bytes_text(n: float) -> str:
-    """Bytes with a unit of 1024."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if n < 1024 or unit == "GB":
-            return f"{n:.0f} {unit}" if unit == "B" or n >= 100 else f"{n:.1f} {unit}"
-        n /= 1024
-    return ""
-
-
 def count_text(n: int) -> str:
     """A count in three digits: ``11.7 M``."""
     for factor, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -131,7 +123,7 @@ class Composer:
         self.paths = paths
         self.norms = norms
         self.leaf_norms = leaf_norms
-        self.saved = SavedBytes(graph.leaves)
+        self.saved = SavedBytes(graph)
         self.picture = Picture()
         self.images = Images(graph, root)
         self.node_of = np.full(len(graph.ops), -1, dtype=np.int64)
@@ -249,15 +241,14 @@ class Composer:
 
     def _part_node(self, part: Part, own: list[int]) -> Node:
         graph = self.graph
-        nodes = graph.ops[part.start : part.start + part.piece]
-        last = nodes[-1]
-        names = [type(node).__name__ for node in nodes]
-        site = graph.sites[part.start + part.piece - 1]
+        end = part.start + part.piece
+        names = graph.names[part.start : end]
+        site = graph.sites[end - 1]
         title = f"{part.name} · {part.kind}" if part.name and part.kind else part.name or part.kind
         if part.names is not None:
             title = self._box_title(part)
         lines: list[str] = []
-        if len(nodes) == 1:
+        if len(names) == 1:
             kind = "op"
             if title:
                 lines.append(names[0])
@@ -267,20 +258,20 @@ class Composer:
             kind = "group"
             if not title:
                 title = names[0] if len(set(names)) == 1 else f"{names[0]} … {names[-1]}"
-            lines.append(f"{len(nodes):,} operations")
-        metadata = metadata_of(last)
+            lines.append(f"{len(names):,} operations")
+        metadata = metadata_of(graph.ops[end - 1])
         if metadata:
             more = f" + {len(metadata) - 1} more" if len(metadata) > 1 else ""
             lines.append(f"{shape_text(metadata[0].shape)} {_dtype_text(metadata[0].dtype)}{more}")
         lines += self._parameter_lines(part, own)
         facts = []
-        saved = self.saved.of(nodes)
+        saved = self.saved.of(part.start, end)
         if saved is None:
             facts.append("saved: freed")
         elif saved:
             facts.append(f"saved {bytes_text(saved)}")
         if self.norms is not None:
-            norm = self.norms[part.start + part.piece - 1]
+            norm = self.norms[end - 1]
             facts.append("no grad" if norm is None else f"|grad| {norm:.3g}")
         if facts:
             lines.append(" · ".join(facts))
@@ -331,10 +322,8 @@ class Composer:
         if parameters:
             numbers = sum(t.numel() for t in parameters)
             words.append(f"{_many(len(parameters), 'leaf', 'leaves')} of {count_text(numbers)} elements")
-        # All nodes of a large graph would take longer than the drawing.
-        if len(graph.ops) <= 20_000:
-            saved = self.saved.of(graph.ops)
-            words.append("saved tensors freed" if saved is None else f"{bytes_text(saved)} saved for backward")
+        saved = self.saved.of(0, len(graph.ops))
+        words.append("saved tensors freed" if saved is None else f"{bytes_text(saved)} saved for backward")
         if self.one_site:
             words.append(f"all at {line_text(self.one_site)}")
         return " · ".join(words)

@@ -70,7 +70,16 @@ def build(graph: Graph, paths: list[Path]) -> Part:
     """The tree of boxes, nothing folded yet."""
     root = Part(0, len(graph.ops))
     stack: list[tuple[Any, Part]] = []
+    inner = root
+    last: Path = ()
     for i, path in enumerate(paths):
+        if path is last:
+            # Most operations stand in the same boxes as the one before.
+            inner.children.append(Part(i, i + 1, level=inner.level + 1))
+            continue
+        last = path
+        for _, box in stack:
+            box.end = i
         same = 0
         while same < len(stack) and same < len(path) and stack[same][0] == path[same].key:
             same += 1
@@ -84,8 +93,8 @@ def build(graph: Graph, paths: list[Path]) -> Part:
             stack.append((frame.key, box))
         inner = stack[-1][1] if stack else root
         inner.children.append(Part(i, i + 1, level=inner.level + 1))
-        for _, box in stack:
-            box.end = i + 1
+    for _, box in stack:
+        box.end = len(paths)
     _join_chains(root)
     return root
 
@@ -93,6 +102,8 @@ def build(graph: Graph, paths: list[Path]) -> Part:
 def _join_chains(part: Part) -> None:
     """A box whose only content is a box becomes one with it."""
     for child in part.children:
+        if not child.children:
+            continue
         while len(child.children) == 1 and child.children[0].name:
             only = child.children[0]
             child.name = f"{child.name}.{only.name}" if child.name else only.name
@@ -108,22 +119,25 @@ class _Codes:
         self.graph = graph
         self.numbers: dict[Any, int] = {}
         self.with_shapes = len(graph.ops) <= SHAPES_BELOW
+        self.of_operation = self._of_operations()
 
     def number(self, key: Any) -> int:
         return self.numbers.setdefault(key, len(self.numbers))
 
-    def of_operation(self, i: int) -> int:
-        graph = self.graph
-        node = graph.ops[i]
-        leaves = graph.leaf_inputs[i]
-        key: tuple[Any, ...] = (type(node).__name__, graph.sites[i], len(graph.inputs[i]) + len(leaves))
-        if leaves:
-            # Not those of other leaves: the first turn of a loop often takes a leaf where the others take a result.
-            tensors = [graph.leaves[k].tensor for k in leaves]
-            key += tuple(tuple(t.shape) for t in tensors if is_parameter(t))
-        if self.with_shapes:
-            key += (tuple(tuple(m.shape) for m in metadata_of(node)),)
-        return self.number(key)
+    def _of_operations(self) -> list[int]:
+        graph, numbers = self.graph, self.numbers
+        # Not those of other leaves: the first turn of a loop often takes a leaf where the others take a result.
+        shapes = [tuple(leaf.tensor.shape) if is_parameter(leaf.tensor) else None for leaf in graph.leaves]
+        result = []
+        rows = zip(graph.names, graph.sites, graph.inputs, graph.leaf_inputs, strict=True)
+        for i, (name, site, inputs, leaves) in enumerate(rows):
+            key: tuple[Any, ...] = (name, site, len(inputs) + len(leaves))
+            if leaves:
+                key += tuple(shape for k in leaves if (shape := shapes[k]) is not None)
+            if self.with_shapes:
+                key += (tuple(tuple(m.shape) for m in metadata_of(graph.ops[i])),)
+            result.append(numbers.setdefault(key, len(numbers)))
+        return result
 
 
 def fold_repeats(graph: Graph, part: Part, codes: _Codes | None = None) -> None:
@@ -132,10 +146,13 @@ def fold_repeats(graph: Graph, part: Part, codes: _Codes | None = None) -> None:
     if part.start == part.end:
         return  # a root that is a leaf
     if not part.children:
-        part.code = codes.of_operation(part.start)
+        part.code = codes.of_operation[part.start]
         return
     for child in part.children:
-        fold_repeats(graph, child, codes)
+        if child.children:
+            fold_repeats(graph, child, codes)
+        else:
+            child.code = codes.of_operation[child.start]
     # Short periods first: a found run is one entry from then on, and the outer loops of nested ones get shorter.
     for _ in range(MOST_NESTED):
         sequence = _sequence(part)
@@ -190,7 +207,10 @@ def shown(part: Part) -> Iterator[Part]:
 def fold_depth(part: Part, depth: int) -> None:
     """Shows the boxes of this level and deeper as one node each."""
     for child in part.children:
-        is_box = bool(child.children) and bool(child.name or child.kind)
+        if not child.children:
+            child.folded = False
+            continue
+        is_box = bool(child.name or child.kind)
         child.folded = is_box and child.level >= depth and child.piece > 1
         if not child.folded:
             fold_depth(child, depth)
@@ -198,14 +218,21 @@ def fold_depth(part: Part, depth: int) -> None:
 
 def deepest(part: Part) -> int:
     """The deepest level of a box."""
-    return max([part.level if part.children else 0, *(deepest(c) for c in part.children)])
+    return max([part.level if part.children else 0, *(deepest(c) for c in part.children if c.children)])
+
+
+def count_shown(part: Part) -> int:
+    """How many parts are shown as one node."""
+    if part.is_node:
+        return 1
+    return sum(count_shown(c) if c.children else 1 for c in part.children)
 
 
 def fold_parts(part: Part, most: int) -> None:
     """Joins neighbours without structure until at most about so many nodes are shown."""
     if part.is_node:
         return
-    counts = [1 if c.is_node else sum(1 for _ in shown(c)) for c in part.children]
+    counts = [count_shown(c) if c.children else 1 for c in part.children]
     if sum(counts) <= most:
         return
     if len(part.children) > most:
@@ -257,4 +284,5 @@ def _repeated(part: Part) -> Iterator[Part]:
         yield part
     if not part.folded:
         for child in part.children:
-            yield from _repeated(child)
+            if child.children or child.count > 1:
+                yield from _repeated(child)

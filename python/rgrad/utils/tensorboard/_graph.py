@@ -42,16 +42,16 @@ def graph_def(model: Any, input: Any) -> Any:
     for name, x in inputs:
         made[name] = _node(name, "IO Node", [], [tuple(x.shape)], x.dtype)
     op_names = []
-    for i, node in enumerate(graph.ops):
+    for i, name in enumerate(graph.names):
         scope = "/".join(frame.name.replace(".", "/") for frame in paths[i] if frame.name)
-        op_names.append("/".join(part for part in (top, scope, f"{type(node).__name__}_{i}") if part))
+        op_names.append("/".join(part for part in (top, scope, f"{name}_{i}") if part))
     for i, node in enumerate(graph.ops):
         takes = [op_names[k] for k in graph.inputs[i]] + [leaf_names[k] for k in graph.leaf_inputs[i]]
         takes += [inputs[k][0] for k, user in uses if user == i]
         metadata = metadata_of(node)
         shapes = [tuple(m.shape) for m in metadata]
         dtype = metadata[0].dtype if metadata else None
-        made[op_names[i]] = _node(op_names[i], type(node).__name__, takes, shapes, dtype, graph.sites[i])
+        made[op_names[i]] = _node(op_names[i], graph.names[i], takes, shapes, dtype, graph.sites[i])
     for k, (name, _) in enumerate(edges):
         at = graph.outputs[k]
         source = op_names[at] if at >= 0 else leaf_names[~at]

@@ -38,12 +38,12 @@ def _plugin(name: str, content: bytes = b"") -> Any:
     return metadata(plugin_data=metadata.PluginData(plugin_name=name, content=content))
 
 
-def _summary(tag: str, **value: Any) -> Any:
+def summary_message(tag: str, **value: Any) -> Any:
     summary = library().summary.Summary
     return summary(value=[summary.Value(tag=tag, **value)])
 
 
-def _shape(sizes: Sequence[int]) -> Any:
+def shape_message(sizes: Sequence[int]) -> Any:
     shape = library().tensor_shape.TensorShapeProto
     return shape(dim=[shape.Dim(size=n) for n in sizes])
 
@@ -55,13 +55,13 @@ def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool
         raise AssertionError(f"add_scalar: Tensor should contain one element (0 dimensions), got shape {array.shape}")
     number = float(array)
     if not new_style:
-        return _summary(tag, simple_value=number)
+        return summary_message(tag, simple_value=number)
     tensor = library().tensor.TensorProto
     if double_precision:
         made = tensor(double_val=[number], dtype="DT_DOUBLE")
     else:
         made = tensor(float_val=[number], dtype="DT_FLOAT")
-    return _summary(tag, tensor=made, metadata=_plugin("scalars"))
+    return summary_message(tag, tensor=made, metadata=_plugin("scalars"))
 
 
 # By dtype: the name in messages, and the field.
@@ -94,8 +94,8 @@ def tensor(tag: str, value: Tensor) -> Any:
         values = (plain.float().numpy().view(np.uint32) >> 16).tolist()
     else:
         values = plain.tolist()
-    made = library().tensor.TensorProto(dtype=kind, tensor_shape=_shape(tuple(value.shape)), **{field: values})
-    return _summary(tag, tensor=made, metadata=_plugin("tensor"))
+    made = library().tensor.TensorProto(dtype=kind, tensor_shape=shape_message(tuple(value.shape)), **{field: values})
+    return summary_message(tag, tensor=made, metadata=_plugin("tensor"))
 
 
 def histogram_of_counts(
@@ -105,7 +105,7 @@ def histogram_of_counts(
     made = library().summary.HistogramProto(
         min=low, max=high, num=num, sum=total, sum_squares=squares, bucket_limit=limits, bucket=counts
     )
-    return _summary(tag, histo=made)
+    return summary_message(tag, histo=made)
 
 
 def default_bins() -> list[float]:
@@ -200,7 +200,7 @@ def image(tag: str, value: Any, dataformats: str, what: str = "add_image") -> An
         raise ValueError(f"{what}: got an image of {height} x {width} pixels and {channels} channels, expected 1 to 4")
     data = encode(np.ascontiguousarray(array).tobytes(), width, height, channels)
     made = library().summary.Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=data)
-    return _summary(tag, image=made)
+    return summary_message(tag, image=made)
 
 
 def figure_array(figures: Any, close: bool) -> Array:
@@ -237,15 +237,15 @@ def audio(tag: str, value: Any, sample_rate: int) -> Any:
         encoded_audio_string=file.getvalue(),
         content_type="audio/wav",
     )
-    return _summary(tag, audio=made)
+    return summary_message(tag, audio=made)
 
 
 def text(tag: str, words: str) -> Any:
     """Text, which TensorBoard reads as Markdown."""
     if not isinstance(words, str):
         raise TypeError(f"add_text: expected a str, got {type(words).__name__}")
-    made = library().tensor.TensorProto(dtype="DT_STRING", string_val=[words.encode()], tensor_shape=_shape([1]))
-    return _summary(f"{tag}/text_summary", tensor=made, metadata=_plugin("text"))
+    made = library().tensor.TensorProto(dtype="DT_STRING", string_val=[words.encode()], tensor_shape=shape_message([1]))
+    return summary_message(f"{tag}/text_summary", tensor=made, metadata=_plugin("text"))
 
 
 def custom_scalars(layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> Any:
@@ -266,8 +266,8 @@ def custom_scalars(layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> Any:
                 made.append(messages.Chart(title=title, multiline=messages.MultilineChartContent(tag=tags)))
         categories.append(messages.Category(title=category, chart=made))
     data = messages.Layout(category=categories).SerializeToString()
-    held = library().tensor.TensorProto(dtype="DT_STRING", string_val=[data], tensor_shape=_shape([]))
-    return _summary("custom_scalars__config__", tensor=held, metadata=_plugin("custom_scalars"))
+    held = library().tensor.TensorProto(dtype="DT_STRING", string_val=[data], tensor_shape=shape_message([]))
+    return summary_message("custom_scalars__config__", tensor=held, metadata=_plugin("custom_scalars"))
 
 
 def pr_curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any) -> Any:
@@ -301,9 +301,9 @@ def pr_curve_of_counts(tag: str, rows: Sequence[Any], thresholds: int) -> Any:
     thresholds = min(thresholds, 127)
     content = library().module("pr_curve").PrCurvePluginData(version=0, num_thresholds=thresholds)
     made = library().tensor.TensorProto(
-        dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=_shape(data.shape)
+        dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=shape_message(data.shape)
     )
-    return _summary(tag, tensor=made, metadata=_plugin("pr_curves", content.SerializeToString()))
+    return summary_message(tag, tensor=made, metadata=_plugin("pr_curves", content.SerializeToString()))
 
 
 def hparams(values: dict[str, Any], metrics: dict[str, Any], domains: dict[str, list[Any]] | None) -> list[Any]:
@@ -350,5 +350,5 @@ def hparams(values: dict[str, Any], metrics: dict[str, Any], domains: dict[str, 
     made = []
     for part, message in messages.items():
         content = data.HParamsPluginData(version=0, **{part: message}).SerializeToString()
-        made.append(_summary(f"_hparams_/{part}", metadata=_plugin("hparams", content)))
+        made.append(summary_message(f"_hparams_/{part}", metadata=_plugin("hparams", content)))
     return made

@@ -11,14 +11,9 @@ from typing import Any
 from ..._core import Tensor
 from . import _values as messages
 from ._library import library
+from ._media_writer import MediaWriter, tag_of
 
 __all__ = ["FileWriter", "SummaryWriter"]
-
-
-def _tag(tag: Any, what: str) -> str:
-    if not isinstance(tag, str):
-        raise TypeError(f"{what}: expected the tag to be a str, got {type(tag).__name__}")
-    return tag
 
 
 class FileWriter:
@@ -77,7 +72,7 @@ class FileWriter:
         self.event_writer.close()
 
 
-class SummaryWriter:
+class SummaryWriter(MediaWriter):
     """Writes what TensorBoard shows. As a context manager it is closed at the end of the block.
 
     Args:
@@ -164,7 +159,7 @@ class SummaryWriter:
             new_style: Write it as a tensor, which loads faster.
             double_precision: In the new style with 64 bits.
         """
-        summary = messages.scalar(_tag(tag, "add_scalar"), scalar_value, new_style, double_precision)
+        summary = messages.scalar(tag_of(tag, "add_scalar"), scalar_value, new_style, double_precision)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_scalars(
@@ -188,7 +183,7 @@ class SummaryWriter:
         self._get_file_writer()
         assert self.all_writers is not None
         for tag, value in tag_scalar_dict.items():
-            folder = f"{self.log_dir}/{_tag(main_tag, 'add_scalars').replace('/', '_')}_{tag}"
+            folder = f"{self.log_dir}/{tag_of(main_tag, 'add_scalars').replace('/', '_')}_{tag}"
             summary = messages.scalar(main_tag, value)
             if folder not in self.all_writers:
                 self.all_writers[folder] = self._open(folder)
@@ -205,7 +200,7 @@ class SummaryWriter:
             global_step: The step.
             walltime: The time in seconds since 1970; None: now.
         """
-        summary = messages.tensor(_tag(tag, "add_tensor"), tensor)
+        summary = messages.tensor(tag_of(tag, "add_tensor"), tensor)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_histogram(
@@ -229,7 +224,7 @@ class SummaryWriter:
         """
         if isinstance(bins, str) and bins == "tensorflow":
             bins = self.default_bins
-        summary = messages.histogram(_tag(tag, "add_histogram"), values, bins, max_bins)
+        summary = messages.histogram(tag_of(tag, "add_histogram"), values, bins, max_bins)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_histogram_raw(
@@ -263,90 +258,8 @@ class SummaryWriter:
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         limits, counts = ([float(x) for x in row] for row in (bucket_limits, bucket_counts))
         summary = messages.histogram_of_counts(
-            _tag(tag, "add_histogram_raw"), min, max, num, sum, sum_squares, limits, counts
+            tag_of(tag, "add_histogram_raw"), min, max, num, sum, sum_squares, limits, counts
         )
-        self._get_file_writer().add_summary(summary, global_step, walltime)
-
-    def add_image(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
-        dataformats: str = "CHW",
-    ) -> None:
-        """Add an image.
-
-        Args:
-            tag: Its name.
-            img_tensor: A tensor or array: bytes from 0 to 255, or of another dtype from 0 to 1.
-            global_step: The step.
-            walltime: The time in seconds since 1970; None: now.
-            dataformats: What its dimensions are: ``"CHW"``, ``"HWC"``, ``"HW"`` or another order.
-        """
-        summary = messages.image(_tag(tag, "add_image"), img_tensor, dataformats)
-        self._get_file_writer().add_summary(summary, global_step, walltime)
-
-    def add_images(
-        self,
-        tag: str,
-        img_tensor: Any,
-        global_step: int | None = None,
-        walltime: float | None = None,
-        dataformats: str = "NCHW",
-    ) -> None:
-        """Add several images as one, eight in a row.
-
-        Args:
-            tag: Its name.
-            img_tensor: A tensor or array: bytes from 0 to 255, or of another dtype from 0 to 1.
-            global_step: The step.
-            walltime: The time in seconds since 1970; None: now.
-            dataformats: What its dimensions are.
-        """
-        summary = messages.image(_tag(tag, "add_images"), img_tensor, dataformats, "add_images")
-        self._get_file_writer().add_summary(summary, global_step, walltime)
-
-    def add_figure(
-        self,
-        tag: str,
-        figure: Any,
-        global_step: int | None = None,
-        close: bool = True,
-        walltime: float | None = None,
-    ) -> None:
-        """Add a figure of matplotlib, or several as one image.
-
-        Args:
-            tag: Its name.
-            figure: The figure, or a list.
-            global_step: The step.
-            close: Close the figure.
-            walltime: The time in seconds since 1970; None: now.
-        """
-        pixels = messages.figure_array(figure, close)
-        formats = "NCHW" if pixels.ndim == 4 else "CHW"
-        summary = messages.image(_tag(tag, "add_figure"), pixels, formats, "add_figure")
-        self._get_file_writer().add_summary(summary, global_step, walltime)
-
-    def add_audio(
-        self,
-        tag: str,
-        snd_tensor: Any,
-        global_step: int | None = None,
-        sample_rate: int = 44100,
-        walltime: float | None = None,
-    ) -> None:
-        """Add sound of one channel.
-
-        Args:
-            tag: Its name.
-            snd_tensor: Samples from -1 to 1; what lies outside is clipped.
-            global_step: The step.
-            sample_rate: Samples per second.
-            walltime: The time in seconds since 1970; None: now.
-        """
-        summary = messages.audio(_tag(tag, "add_audio"), snd_tensor, sample_rate)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_text(
@@ -360,7 +273,7 @@ class SummaryWriter:
             global_step: The step.
             walltime: The time in seconds since 1970; None: now.
         """
-        summary = messages.text(_tag(tag, "add_text"), text_string)
+        summary = messages.text(tag_of(tag, "add_text"), text_string)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_graph(
@@ -386,6 +299,14 @@ class SummaryWriter:
                 print(f"{node.name}({', '.join(node.input)})")
         self._get_file_writer().add_event(library().event.Event(graph_def=made.SerializeToString()))
 
+    def add_onnx_graph(self, prototxt: Any) -> None:
+        """Not there: ONNX files are not read.
+
+        Raises:
+            NotImplementedError: Always; it says what to use.
+        """
+        raise NotImplementedError("add_onnx_graph: ONNX files are not read; use add_graph(model, input)")
+
     def add_embedding(
         self,
         mat: Any,
@@ -408,7 +329,7 @@ class SummaryWriter:
         from . import _projector
 
         step = 0 if global_step is None else int(global_step)
-        coded = _tag(tag, "add_embedding")
+        coded = tag_of(tag, "add_embedding")
         for character in "%/\\":
             coded = coded.replace(character, f"%{ord(character):02x}")
         subdir = f"{step:05}/{coded}"
@@ -441,7 +362,7 @@ class SummaryWriter:
             weights: A weight for each element.
             walltime: The time in seconds since 1970; None: now.
         """
-        summary = messages.pr_curve(_tag(tag, "add_pr_curve"), labels, predictions, num_thresholds, weights)
+        summary = messages.pr_curve(tag_of(tag, "add_pr_curve"), labels, predictions, num_thresholds, weights)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_pr_curve_raw(
@@ -475,7 +396,7 @@ class SummaryWriter:
         """
         counts = [true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts]
         rows = [*counts, precision, recall]
-        summary = messages.pr_curve_of_counts(_tag(tag, "add_pr_curve_raw"), rows, num_thresholds)
+        summary = messages.pr_curve_of_counts(tag_of(tag, "add_pr_curve_raw"), rows, num_thresholds)
         self._get_file_writer().add_summary(summary, global_step, walltime)
 
     def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:

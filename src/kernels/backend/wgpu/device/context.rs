@@ -6,7 +6,9 @@ use super::errors::{Cause, Tickets, WORDS};
 use super::host;
 use super::pipeline::PIPELINES;
 use super::recorder::Recorder;
+use super::timer;
 use crate::backend::cpu::memory::raw_slice::RawSlice;
+use crate::backend::device_times;
 use crate::backend::lock_order::{LockMode, Rank, Table, assert_no_guard, enter};
 use crate::backend::wgpu::native::api::{Api, Signal};
 use crate::backend::wgpu::native::types::ErrorType;
@@ -44,6 +46,7 @@ pub struct Features {
     pub float64: bool,
     pub float16: bool,
     pub subgroups: bool,
+    pub timestamps: bool,
 }
 
 /// The name of a device.
@@ -120,7 +123,7 @@ impl Context {
             }
             None => {
                 let align = limits.min_uniform_buffer_offset_alignment as usize;
-                let recorder = Recorder::new(&api, align)?;
+                let recorder = Recorder::new(&api, align, features.timestamps)?;
                 let context = Arc::new(Context {
                     api,
                     limits,
@@ -279,7 +282,8 @@ impl Context {
         })?;
         // Not under the recorder: it may run foreign code.
         let site = host::site();
-        self.with(|r| r.record(&self.api, &work, x, y, site))
+        let watcher = device_times::watcher();
+        self.with(|r| r.record(&self.api, &work, (x, y), site, watcher))
     }
 
     fn range(&self, op: &str, buffer: &Buffer, offset: usize, bytes: usize) -> Result<()> {
@@ -325,6 +329,30 @@ impl Context {
         let signal = self.with(|r| r.finish(&self.api))?;
         self.wait(op, &signal)?;
         self.with(|r| r.probe(&self.api))
+    }
+
+    /// Waits for the work that profilers watch, and tells them when it ran.
+    ///
+    /// # Errors
+    /// The device is lost or does not finish; the times are lost then.
+    pub fn report_times(&self) -> Result<()> {
+        self.check()?;
+        let (batches, period) = self.with(|r| r.take_timed(&self.api))?;
+        let mut ran = Vec::with_capacity(batches.len());
+        let mut outcome = Ok(());
+        for batch in batches {
+            if outcome.is_ok() {
+                outcome = self.wait("taking times", &batch.signal).and_then(|()| self.with(|r| r.probe(&self.api)));
+            }
+            let times = batch.staging.map(|staging| {
+                let times = outcome.is_ok().then(|| self.with(|_| Ok(self.api.take_mapped(staging, batch.bytes()))).ok().flatten());
+                self.api.release_buffer(staging);
+                times.flatten()
+            });
+            ran.push((batch, times.flatten()));
+        }
+        timer::report(ran, period);
+        outcome
     }
 
     fn fetch(&self, op: &'static str, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<Vec<u8>> {

@@ -10,3 +10,4 @@ pub mod errors;
 pub mod host;
 mod pipeline;
 mod recorder;
+mod timer;

@@ -6,7 +6,9 @@ use super::dispatch::Dispatch;
 use super::errors;
 use super::host;
 use super::pipeline::{PipelineCache, QueueBuffers};
+use super::timer::{TimedBatch, Timer};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
+use crate::backend::device_times::Watcher;
 use crate::backend::wgpu::native::api::{Api, Fault, Signal};
 use crate::backend::wgpu::native::types::{
     self as native, COPY_DST, COPY_SRC, CommandEncoder, ComputePass, ErrorType, MAP_READ, STORAGE, UNIFORM,
@@ -14,9 +16,10 @@ use crate::backend::wgpu::native::types::{
 use crate::error::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// Dispatches of one batch.
-const BATCH: usize = 512;
+pub(super) const BATCH: usize = 512;
 /// Workgroups after which a batch is submitted: enough work for the device while the next batch is recorded.
 const WORKGROUPS: usize = 1 << 17;
 /// Bytes of writes after which a batch is submitted.
@@ -73,6 +76,7 @@ pub(crate) struct Recorder {
     pub(crate) cache: PipelineCache,
     own: QueueBuffers,
     staging: Vec<(usize, native::Buffer)>,
+    timer: Timer,
 }
 
 /// The error of a batch.
@@ -97,7 +101,8 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
 }
 
 impl Recorder {
-    pub(crate) fn new(api: &Api, align: usize) -> Result<Recorder> {
+    /// `timestamps`: whether the device takes times.
+    pub(crate) fn new(api: &Api, align: usize, timestamps: bool) -> Result<Recorder> {
         let (own, fault) = api.scoped(|| QueueBuffers {
             ring: api.create_buffer("rgrad parameters", RING, UNIFORM | COPY_DST | COPY_SRC),
             status: api.create_buffer("rgrad status", STATUS_BYTES.next_multiple_of(16), STORAGE | COPY_DST | COPY_SRC),
@@ -123,6 +128,7 @@ impl Recorder {
             cache: PipelineCache::default(),
             own,
             staging: Vec::new(),
+            timer: Timer::new(timestamps),
         })
     }
 
@@ -165,19 +171,29 @@ impl Recorder {
         Ok(at as u32)
     }
 
-    /// Records a dispatch of `x` times `y` workgroups for the call site `site`.
-    pub(crate) fn record(&mut self, api: &Api, work: &Dispatch<'_>, x: u32, y: u32, site: u32) -> Result<()> {
+    /// Records a dispatch of `x` times `y` workgroups for the call site `site`. One that is watched has a pass of its own.
+    pub(crate) fn record(&mut self, api: &Api, work: &Dispatch<'_>, (x, y): (u32, u32), site: u32, watcher: Option<Watcher>) -> Result<()> {
         let pipeline = self.cache.pipeline(api, work)?;
         let group = self.cache.group(api, &self.own, &pipeline, work)?;
         let offset = match work.params {
             [] => None,
             params => Some(self.place(api, params, pipeline.shape.param_bytes())?),
         };
+        let alone = match watcher {
+            None => None,
+            Some(watcher) => {
+                let places = self.timer.watch(api, watcher, work.op, work.key.kind);
+                places.map_err(|fault| failed("taking times", None, &fault))?
+            }
+        };
+        if alone.is_some() {
+            self.end_pass(api);
+        }
         let open = self.encoder(api);
         let pass = match open.pass {
             Some(pass) => pass,
             None => {
-                let pass = api.begin_pass(open.encoder);
+                let pass = api.begin_pass(open.encoder, alone);
                 open.pass = Some(pass);
                 self.set = None;
                 pass
@@ -189,6 +205,9 @@ impl Recorder {
         }
         api.set_bind_group(pass, group, offset);
         api.dispatch(pass, x, y);
+        if alone.is_some() {
+            self.end_pass(api);
+        }
         self.dispatches += 1;
         for (b, _) in &work.bindings.slots {
             b.raw().batch.store(self.batch, Ordering::Relaxed);
@@ -209,17 +228,30 @@ impl Recorder {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         // If a write fails, the device is lost; this must be known before anything is submitted.
         self.params.resize(self.params.len().max(4), 0);
+        let mut times = None;
         let (commands, fault) = api.scoped(|| {
             if let Some(pass) = open.pass.take() {
                 api.end_pass(pass);
             }
+            if self.timer.is_watching() {
+                times = self.timer.resolve(api, open.encoder);
+            }
             api.write_buffer(self.own.ring, 0, (&self.params[..]).into());
             api.finish(open.encoder)
         });
+        let now = Instant::now();
         let fault = match fault {
             None => api.scoped(|| api.submit(commands)).1,
             Some(fault) => {
                 api.release_commands(commands);
+                Some(fault)
+            }
+        };
+        let fault = match fault {
+            None if self.timer.is_watching() => self.timer.submitted(api, now, times),
+            None => None,
+            Some(fault) => {
+                self.timer.dropped(api, times);
                 Some(fault)
             }
         };
@@ -318,6 +350,14 @@ impl Recorder {
         fault.map_or(Ok(signal), |fault| Err(failed("synchronize", None, &fault)))
     }
 
+    /// Submits the batch, and returns the watched batches with the nanoseconds of a tick of their times.
+    pub(crate) fn take_timed(&mut self, api: &Api) -> Result<(Vec<TimedBatch>, f64)> {
+        if self.timer.is_watching() {
+            self.submit(api)?;
+        }
+        Ok((self.timer.take(), self.timer.period()))
+    }
+
     /// Checks with a write whether the device is lost. On a lost device all work counts as done.
     pub(crate) fn probe(&mut self, api: &Api) -> Result<()> {
         let ((), fault) = api.scoped(|| api.write_buffer(self.own.ring, 0, (&[0; 4][..]).into()));
@@ -350,6 +390,7 @@ impl Recorder {
             });
         }
         self.cache.clear(api);
+        self.timer.close(api);
         self.drop_staging(api);
         api.release_buffer(self.own.ring);
         api.release_buffer(self.own.status);

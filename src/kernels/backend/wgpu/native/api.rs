@@ -6,8 +6,9 @@ use super::types::*;
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use std::ffi::c_void;
 use std::ptr::{from_ref, null, null_mut};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// An error of the library.
 #[derive(Debug)]
@@ -25,7 +26,10 @@ impl Fault {
 
 /// A completion signal, set by a callback on the thread that polls the device.
 #[derive(Debug, Default)]
-pub struct Signal(AtomicU32);
+pub struct Signal {
+    state: AtomicU32,
+    at: OnceLock<Instant>,
+}
 
 impl Signal {
     const PENDING: u32 = 0;
@@ -33,15 +37,21 @@ impl Signal {
     const FAILED: u32 = 2;
 
     fn set(&self, ok: bool) {
-        self.0.store(if ok { Self::DONE } else { Self::FAILED }, Ordering::Release);
+        let _ = self.at.set(Instant::now());
+        self.state.store(if ok { Self::DONE } else { Self::FAILED }, Ordering::Release);
     }
 
     /// `None` until the signal is set, then whether the operation succeeded.
     pub fn get(&self) -> Option<bool> {
-        match self.0.load(Ordering::Acquire) {
+        match self.state.load(Ordering::Acquire) {
             Self::PENDING => None,
             s => Some(s == Self::DONE),
         }
+    }
+
+    /// When a poll saw the end; `None` until then.
+    pub fn at(&self) -> Option<Instant> {
+        self.at.get().copied()
     }
 
     /// A reference for a callback, which must be called once.
@@ -276,8 +286,11 @@ impl Api {
         unsafe { (self.f.device_create_command_encoder)(self.device, &d) }
     }
 
-    pub fn begin_pass(&self, encoder: CommandEncoder) -> ComputePass {
-        let d = ComputePassDescriptor { label: StringView::of("rgrad"), ..Default::default() };
+    /// Begins a pass, which writes the device's times into two places of a query set if that is given.
+    pub fn begin_pass(&self, encoder: CommandEncoder, times: Option<(QuerySet, u32, u32)>) -> ComputePass {
+        let times = times.map(|(query_set, beginning, end)| PassTimestampWrites { query_set, beginning, end, ..Default::default() });
+        let timestamp_writes = times.as_ref().map_or(null(), from_ref);
+        let d = ComputePassDescriptor { label: StringView::of("rgrad"), timestamp_writes, ..Default::default() };
         // SAFETY: the encoder is live and has no open pass.
         unsafe { (self.f.command_encoder_begin_compute_pass)(encoder, &d) }
     }
@@ -309,6 +322,30 @@ impl Api {
     pub fn copy(&self, encoder: CommandEncoder, from: (Buffer, usize), to: (Buffer, usize), bytes: usize) {
         // SAFETY: the encoder has no open pass, the buffers are live.
         unsafe { (self.f.command_encoder_copy_buffer)(encoder, from.0, from.1 as u64, to.0, to.1 as u64, bytes as u64) };
+    }
+
+    /// A set of `count` times of the device.
+    pub fn create_query_set(&self, count: u32) -> QuerySet {
+        let d = QuerySetDescriptor { label: StringView::of("rgrad times"), kind: QueryType::Timestamp, count, ..Default::default() };
+        // SAFETY: the descriptor is valid during the call.
+        unsafe { (self.f.device_create_query_set)(self.device, &d) }
+    }
+
+    pub fn release_query_set(&self, set: QuerySet) {
+        // SAFETY: the caller's reference.
+        unsafe { (self.f.query_set_release)(set) };
+    }
+
+    /// Writes the first `count` times of a set into a buffer, as 64-bit ticks.
+    pub fn resolve(&self, encoder: CommandEncoder, set: QuerySet, count: u32, to: Buffer) {
+        // SAFETY: the encoder has no open pass, the set and the buffer are live.
+        unsafe { (self.f.command_encoder_resolve_query_set)(encoder, set, 0, count, to, 0) };
+    }
+
+    /// The nanoseconds of a tick of the device's clock.
+    pub fn timestamp_period(&self) -> f32 {
+        // SAFETY: the queue is live.
+        unsafe { (self.f.queue_get_timestamp_period)(self.queue) }
     }
 
     /// The commands that the encoder has recorded.

@@ -33,7 +33,7 @@ macro_rules! scalar {
         })*
     };
 }
-scalar!(() = "void", u32 = "uint32_t", u64 = "uint64_t", usize = "size_t", f64 = "double", c_void = "void", c_char = "char");
+scalar!(() = "void", u32 = "uint32_t", u64 = "uint64_t", usize = "size_t", f32 = "float", f64 = "double", c_void = "void", c_char = "char");
 
 impl<T: CType> CType for *const T {
     fn c_name() -> String {

@@ -18,10 +18,13 @@ functions! {
     device_create_shader_module_trusted = "wgpuDeviceCreateShaderModuleTrusted":
         fn(Device, *const ShaderModuleDescriptor, Flags) -> ShaderModule;
     device_create_command_encoder = "wgpuDeviceCreateCommandEncoder": fn(Device, *const CommandEncoderDescriptor) -> CommandEncoder;
+    device_create_query_set = "wgpuDeviceCreateQuerySet": fn(Device, *const QuerySetDescriptor) -> QuerySet;
+    query_set_release = "wgpuQuerySetRelease": fn(QuerySet) -> ();
     queue_add_ref = "wgpuQueueAddRef": fn(Queue) -> ();
     queue_release = "wgpuQueueRelease": fn(Queue) -> ();
     queue_submit = "wgpuQueueSubmit": fn(Queue, usize, *const CommandBuffer) -> ();
     queue_write_buffer = "wgpuQueueWriteBuffer": fn(Queue, Buffer, u64, *const c_void, usize) -> ();
+    queue_get_timestamp_period = "wgpuQueueGetTimestampPeriod": fn(Queue) -> f32;
     queue_on_submitted_work_done = "wgpuQueueOnSubmittedWorkDone": fn(Queue, QueueWorkDoneCallbackInfo) -> Future;
     buffer_map_async = "wgpuBufferMapAsync": fn(Buffer, Flags, usize, usize, BufferMapCallbackInfo) -> Future;
     buffer_get_const_mapped_range = "wgpuBufferGetConstMappedRange": fn(Buffer, usize, usize) -> *const c_void;
@@ -35,6 +38,7 @@ functions! {
     command_encoder_begin_compute_pass = "wgpuCommandEncoderBeginComputePass":
         fn(CommandEncoder, *const ComputePassDescriptor) -> ComputePass;
     command_encoder_copy_buffer = "wgpuCommandEncoderCopyBufferToBuffer": fn(CommandEncoder, Buffer, u64, Buffer, u64, u64) -> ();
+    command_encoder_resolve_query_set = "wgpuCommandEncoderResolveQuerySet": fn(CommandEncoder, QuerySet, u32, u32, Buffer, u64) -> ();
     command_encoder_finish = "wgpuCommandEncoderFinish": fn(CommandEncoder, *const CommandBufferDescriptor) -> CommandBuffer;
     command_encoder_release = "wgpuCommandEncoderRelease": fn(CommandEncoder) -> ();
     command_buffer_release = "wgpuCommandBufferRelease": fn(CommandBuffer) -> ();

@@ -32,6 +32,7 @@ enums! {
     PopErrorScopeStatus = "WGPUPopErrorScopeStatus" { Success = 1 }
     MapAsyncStatus = "WGPUMapAsyncStatus" { Success = 1 }
     QueueWorkDoneStatus = "WGPUQueueWorkDoneStatus" { Success = 1 }
+    QueryType = "WGPUQueryType" { Timestamp = 2 }
     BufferBindingType = "WGPUBufferBindingType" { BindingNotUsed = 0, Uniform = 2, Storage = 3, ReadOnlyStorage = 4 }
     SamplerBindingType = "WGPUSamplerBindingType" { BindingNotUsed = 0 }
     TextureSampleType = "WGPUTextureSampleType" { BindingNotUsed = 0 }
@@ -55,6 +56,7 @@ flags! {
     COPY_DST = "WGPUBufferUsage_CopyDst": 0x08,
     UNIFORM = "WGPUBufferUsage_Uniform": 0x40,
     STORAGE = "WGPUBufferUsage_Storage": 0x80,
+    QUERY_RESOLVE = "WGPUBufferUsage_QueryResolve": 0x200,
     STAGE_COMPUTE = "WGPUShaderStage_Compute": 0x04,
     MODE_READ = "WGPUMapMode_Read": 0x01,
     BOUNDS_CHECKS = "WGPUShaderRuntimeChecks_BoundsChecks": 0x01,
@@ -119,6 +121,9 @@ structs! {
     ShaderSourceWgsl = "WGPUShaderSourceWGSL" { chain: ChainedStruct = "chain", code: StringView = "code" }
     CommandEncoderDescriptor = "WGPUCommandEncoderDescriptor" { next: Next = "nextInChain", label: StringView = "label" }
     CommandBufferDescriptor = "WGPUCommandBufferDescriptor" { next: Next = "nextInChain", label: StringView = "label" }
+    QuerySetDescriptor = "WGPUQuerySetDescriptor" {
+        next: Next = "nextInChain", label: StringView = "label", kind: QueryType = "type", count: u32 = "count",
+    }
     PassTimestampWrites = "WGPUPassTimestampWrites" {
         next: Next = "nextInChain", query_set: QuerySet = "querySet", beginning: u32 = "beginningOfPassWriteIndex",
         end: u32 = "endOfPassWriteIndex",

@@ -1,0 +1,289 @@
+"""Traces of the profiler: the format, the tracks, arrows and counters, and times of devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rgrad
+from profiler_events import names, recorded
+from rgrad import nn
+from rgrad.autograd.profiler_util import EventList
+from rgrad.profiler import DeviceType, ProfilerActivity, profile, record_function
+from trace_format import arrows, check, read
+
+QUEUE = "device queue (wgpu)"
+
+
+def some_work() -> None:
+    x = rgrad.ones(3, 4)
+    for _ in range(3):
+        x * x
+    x @ rgrad.ones(4, 2)
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_trace(tmp_path: Path, name: str) -> None:
+    x = rgrad.ones(3, requires_grad=True)
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        with record_function("step"):
+            (x * 2).tanh().sum().backward()
+        prof.add_metadata("note", 'a "quoted" text')
+        prof.add_metadata_json("numbers", "[1, 2]")
+    prof.export_chrome_trace(str(tmp_path / name))
+    trace = read(tmp_path / name)
+    assert trace["note"] == 'a "quoted" text'
+    assert trace["numbers"] == [1, 2]
+    assert trace["profile_memory"] == 1
+    assert "deviceTimes" not in trace
+    tracks = check(trace)
+    (slices,) = tracks.values()
+    shown = [e for e in prof.events() if e.name != "[memory]"]
+    assert [s["name"] for s in slices] == names(shown)
+    tanh = next(s for s in slices if s["name"] == "aten::tanh")
+    assert tanh["args"]["Input Dims"] == [[3]]
+    assert __file__ in tanh["args"]["Call stack"][0]
+    # An arrow from each operation to its backward.
+    assert arrows(trace, tracks, "fwdbwd") == [
+        ("aten::mul", "MulBackward0"),
+        ("aten::sum", "SumBackward0"),
+        ("aten::tanh", "TanhBackward0"),
+    ]
+    counters = [e for e in trace["traceEvents"] if e["ph"] == "C"]
+    assert len(counters) > 1
+    assert all(e["args"]["CPU"] >= 0 for e in counters)
+
+
+def test_a_training_step_is_a_valid_trace(tmp_path: Path, device: str) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5))
+    optimizer = rgrad.optim.Adam(model.parameters(), foreach=False)
+    x, y = rgrad.randn(4, 3, 8, 8), rgrad.tensor([0, 1, 2, 3])
+    with profile(record_shapes=True, profile_memory=True, with_modules=True) as prof:
+        for _ in range(2):
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            loss.item()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = read(tmp_path / "trace.json")
+    tracks = check(trace)
+    assert set(tracks) == {"thread 1", QUEUE} if device == "wgpu" else {"thread 1"}
+    pairs = arrows(trace, tracks, "fwdbwd")
+    assert len(pairs) >= 12
+    assert ("aten::convolution", "ConvolutionBackward0") in pairs or ("aten::conv2d", "ConvolutionBackward0") in pairs
+
+
+def test_ranges_that_overlap_are_no_slices(tmp_path: Path) -> None:
+    first, second = record_function("first"), record_function("second")
+    with profile() as prof:
+        first.__enter__()
+        rgrad.ones(2)
+        second.__enter__()
+        rgrad.ones(2)
+        first.__exit__(None, None, None)
+        rgrad.ones(2)
+        second.__exit__(None, None, None)
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = read(tmp_path / "trace.json")
+    (slices,) = check(trace).values()
+    assert [s["name"] for s in slices] == ["first", "aten::ones", "aten::ones", "aten::ones"]
+    assert [e["ph"] for e in trace["traceEvents"] if e["name"] == "second"] == ["b", "e"]
+
+
+def test_passes_on_several_threads_are_tracks(tmp_path: Path) -> None:
+    class Nested(rgrad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: rgrad.Tensor, depth: int) -> rgrad.Tensor:
+            ctx.depth = depth
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: rgrad.Tensor) -> Any:  # type: ignore[override]
+            if ctx.depth:
+                with rgrad.enable_grad():
+                    x = rgrad.ones(1, requires_grad=True)
+                    Nested.apply(x, ctx.depth - 1).sum().backward()
+            return g, None
+
+    with profile() as prof:
+        Nested.apply(rgrad.ones(1, requires_grad=True), 80).sum().backward()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert len(check(read(tmp_path / "trace.json"))) > 1
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    name = 'a "name" with \\ and \u2028 and <b>'
+    with profile() as prof, record_function(name):
+        rgrad.ones(2)
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    (slices,) = check(read(tmp_path / "trace.json")).values()
+    assert slices[0]["name"] == name
+
+
+def test_event_lists_write_traces(tmp_path: Path) -> None:
+    events = recorded(some_work)
+    assert isinstance(events, EventList)
+    events.export_chrome_trace(tmp_path / "list.json")
+    (slices,) = check(read(tmp_path / "list.json")).values()
+    assert [s["name"] for s in slices] == names(events)
+
+
+def test_metadata_that_is_no_json(tmp_path: Path) -> None:
+    with profile() as prof:
+        rgrad.ones(2)
+    prof.add_metadata_json("broken", "{")
+    with pytest.raises(ValueError, match="no valid JSON"):
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert not (tmp_path / "trace.json").exists()
+
+
+def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
+    x = rgrad.ones(3, requires_grad=True)
+    with profile(profile_memory=True) as prof:
+        (x * 2).sum().backward()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+
+    def spoiled(phase: str, **values: Any) -> dict[str, Any]:
+        trace = read(tmp_path / "trace.json")
+        event = next(e for e in trace["traceEvents"] if e["ph"] == phase)
+        event.update(values)
+        return trace
+
+    check(spoiled("X"))
+    for phase, values in [
+        ("X", {"dur": -1.0}),
+        ("X", {"tid": "one"}),
+        ("X", {"tid": 77}),
+        ("s", {"id": -5}),
+        ("s", {"ts": 0.0}),
+        ("f", {"bp": "x"}),
+        ("C", {"args": {}}),
+        ("M", {"args": {}}),
+    ]:
+        with pytest.raises((AssertionError, KeyError)):
+            check(spoiled(phase, **values))
+    trace = spoiled("X")
+    first, second = [e for e in trace["traceEvents"] if e["ph"] == "X"][:2]
+    first["dur"] = round(second["ts"] - first["ts"] + second["dur"] / 2, 3)
+    with pytest.raises(AssertionError):
+        check(trace)
+
+
+# ---- devices ---------------------------------------------------------------------------------------------------------
+
+
+def step_on_device() -> float:
+    x = rgrad.ones(300, 300, device="wgpu").requires_grad_()
+    y = ((x @ x) * 2).tanh().sum()
+    y.backward()
+    return y.item()
+
+
+@pytest.mark.wgpu
+def test_what_a_device_runs_is_timed_by_the_device(tmp_path: Path) -> None:
+    device = rgrad.wgpu.current_device()
+    if "timestamp-query" not in device.features:
+        pytest.skip("the adapter takes no timestamps")
+    with profile(profile_memory=True) as prof:
+        before = rgrad.wgpu.memory_allocated()
+        step_on_device()
+        after = rgrad.wgpu.memory_allocated()
+    events = prof.events()
+    assert sum(e.self_device_memory_usage for e in events) == after - before
+    runs = [e for e in events if e.device_type == DeviceType.PrivateUse1]
+    # The gradient that backward begins with is filled by no operation.
+    assert [e.name for e in runs if e.launched_by is None] == ["fill (fill)"]
+    launched = {e.launched_by.name for e in runs if e.launched_by is not None}
+    assert "aten::matmul" in launched
+    assert any(name.startswith("rgrad::program(") for name in launched)
+    # Each belongs to the operation that asked for it, runs after it began and before the reading operation has ended.
+    (item,) = [e for e in events if e.name == "aten::item"]
+    last = 0.0
+    for run in runs:
+        assert run.time_range.end <= item.time_range.end
+        assert run.time_range.start >= last
+        last = run.time_range.end
+        assert run.cpu_time_total == 0
+        if run.launched_by is not None:
+            assert run.time_range.start >= run.launched_by.time_range.start
+            assert (run.name, 0, run.device_time_total) in [tuple(k) for k in run.launched_by.kernels]
+    whole = sum(e.device_time_total for e in runs)
+    assert whole > 0
+    by_operations = sum(e.self_device_time_total for e in events if e.device_type == DeviceType.CPU)
+    assert by_operations == pytest.approx(sum(e.device_time_total for e in runs if e.launched_by is not None))
+    table = prof.key_averages().table(sort_by="self_cuda_time_total")
+    assert "Self WGPU %" in table
+    assert "Times of wgpu are the device's own, by timestamp queries." in table
+    assert "Self WGPU time total" in table
+    shares = [row.split("%")[2].split()[-1] for row in table.splitlines()[3:] if row.count("%") >= 3]
+    assert max(float(s) for s in shares) <= 100
+
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = read(tmp_path / "trace.json")
+    assert "timestamp" in trace["deviceTimes"]
+    tracks = check(trace)
+    assert [s["name"] for s in tracks[QUEUE]] == names(runs)
+    assert all(s["args"]["Clock"] == "device" for s in tracks[QUEUE])
+    assert len(arrows(trace, tracks, "ac2g")) == len(runs) - 1
+    assert {"CPU", "wgpu"} == {k for e in trace["traceEvents"] if e["ph"] == "C" for k in e["args"]}
+
+
+@pytest.mark.wgpu
+def test_without_timestamps_batches_have_the_hosts_times(tmp_path: Path) -> None:
+    device = rgrad.wgpu.current_device()
+    plain = device.adapter.request_device_sync(required_limits=dict(device.adapter.limits))
+    try:
+        rgrad.wgpu.set_device(plain)
+        with profile() as prof:
+            step_on_device()
+        assert all(e.device_type == DeviceType.CPU for e in prof.events())
+        assert "Times of wgpu are those of the host" in prof.key_averages().table()
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    finally:
+        rgrad.wgpu.set_device(device)
+    trace = read(tmp_path / "trace.json")
+    assert "host" in trace["deviceTimes"]
+    (batch, *_) = check(trace)[QUEUE]
+    assert "dispatches: fill, matmul, " in batch["name"]
+    assert batch["args"]["Clock"] == "host"
+    assert batch["dur"] > 0
+
+
+@pytest.mark.wgpu
+def test_devices_are_timed_on_demand() -> None:
+    with profile(activities=[ProfilerActivity.CPU]) as prof:
+        step_on_device()
+    assert all(not e.kernels for e in prof.events())
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+        step_on_device()
+    again = [e.name for e in prof.events() if e.device_type != DeviceType.CPU]
+    with profile() as prof:
+        step_on_device()
+    assert [e.name for e in prof.events() if e.device_type != DeviceType.CPU] == again
+
+
+@pytest.mark.wgpu
+def test_many_batches_and_work_that_nobody_reads() -> None:
+    x = rgrad.ones(64, device="wgpu")
+    with profile() as prof:
+        for _ in range(700):
+            x = rgrad.cumsum(x, 0)
+    runs = [e for e in prof.events() if e.device_type != DeviceType.CPU]
+    assert len(runs) >= 700
+    assert all(e.launched_by.name == "aten::cumsum" for e in runs)
+    starts = [e.time_range.start for e in runs]
+    assert starts == sorted(starts)
+
+
+@pytest.mark.wgpu
+def test_results_and_errors_are_those_without_a_profiler() -> None:
+    x = rgrad.randn(50, 50, device="wgpu")
+    expected = (x @ x).tanh().sum().item()
+    with profile() as prof:
+        assert (x @ x).tanh().sum().item() == expected
+        with pytest.raises(IndexError):
+            rgrad.index_select(x, 0, rgrad.tensor([77], device="wgpu")).sum().item()
+    assert any(e.device_type != DeviceType.CPU for e in prof.events())

@@ -1,0 +1,144 @@
+"""Checks a trace against Chrome's "Trace Event Format", as Perfetto's importer of JSON traces reads it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+Slice = dict[str, Any]
+
+#: What every event of a phase needs beside its name.
+_NEEDED = {
+    "X": ("ts", "dur", "pid", "tid", "cat"),
+    "M": ("pid", "args"),
+    "C": ("ts", "pid", "args"),
+    "s": ("ts", "pid", "tid", "id", "cat"),
+    "f": ("ts", "pid", "tid", "id", "cat", "bp"),
+    "b": ("ts", "pid", "tid", "id", "cat"),
+    "e": ("ts", "pid", "tid", "id", "cat"),
+}
+_METADATA = {
+    "process_name": ("name", str),
+    "thread_name": ("name", str),
+    "thread_sort_index": ("sort_index", int),
+}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The trace of a file, compressed or not. Names that come twice in one object are refused, and so is NaN."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        assert len(found) == len(pairs), [name for name, _ in pairs]
+        return found
+
+    def refused(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    found: dict[str, Any] = json.loads(text, object_pairs_hook=once, parse_constant=refused)
+    return found
+
+
+def nanoseconds(microseconds: float) -> int:
+    """The importer counts whole nanoseconds."""
+    whole = round(microseconds * 1000)
+    assert abs(whole - microseconds * 1000) < 1e-3, microseconds
+    return whole
+
+
+def _enclosing(slices: list[Slice], at: int) -> list[Slice]:
+    """The slices that are open at a time, outermost first."""
+    return [s for s in slices if s["from"] <= at and (at < s["to"] or at == s["from"])]
+
+
+def check(trace: dict[str, Any]) -> dict[str, list[Slice]]:
+    """Checks a trace, and returns its slices by the name of their track."""
+    events = trace["traceEvents"]
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    names: dict[tuple[int, int], str] = {}
+    tracks: dict[tuple[int, int], list[Slice]] = defaultdict(list)
+    open_async: dict[Any, int] = {}
+    counters: dict[str, tuple[int, set[str]]] = {}
+    for event in events:
+        assert isinstance(event["name"], str), event
+        assert event["name"], event
+        assert event["ph"] in _NEEDED, event
+        assert all(key in event for key in _NEEDED[event["ph"]]), event
+        assert isinstance(event["pid"], int), event
+        assert isinstance(event.get("tid", 0), int), event
+        if event["ph"] == "M":
+            key, kind = _METADATA[event["name"]]
+            assert isinstance(event["args"][key], kind), event
+            if event["name"] == "thread_name":
+                assert (event["pid"], event["tid"]) not in names, "two names of one track"
+                names[event["pid"], event["tid"]] = event["args"]["name"]
+            continue
+        at = nanoseconds(event["ts"])
+        assert at >= 0, event
+        if event["ph"] == "X":
+            assert event["dur"] >= 0, event
+            one = {**event, "from": at, "to": at + nanoseconds(event["dur"])}
+            tracks[event["pid"], event["tid"]].append(one)
+        elif event["ph"] == "C":
+            assert event["args"], event
+            assert all(isinstance(value, (int, float)) for value in event["args"].values()), event
+            before, series = counters.get(event["name"], (at, set(event["args"])))
+            assert before <= at, "a counter goes back in time"
+            assert series == set(event["args"]), "a counter changes its series"
+            counters[event["name"]] = (at, series)
+        elif event["ph"] == "b":
+            open_async[event["cat"], event["id"]] = at
+        elif event["ph"] == "e":
+            assert open_async.pop((event["cat"], event["id"])) <= at, event
+    assert not open_async, "begun, not ended"
+    for track, slices in tracks.items():
+        assert track in names, f"the track {track} has no name"
+        _check_nesting(slices)
+    _check_flows(events, tracks)
+    return {names[track]: slices for track, slices in tracks.items()}
+
+
+def _check_nesting(slices: list[Slice]) -> None:
+    """Slices of one track are inside of each other, or one after the other."""
+    open_slices: list[Slice] = []
+    for one in sorted(slices, key=lambda s: (s["from"], -s["to"])):
+        while open_slices and open_slices[-1]["to"] <= one["from"]:
+            open_slices.pop()
+        assert not open_slices or one["to"] <= open_slices[-1]["to"], (one["name"], open_slices[-1]["name"])
+        open_slices.append(one)
+
+
+def _check_flows(events: list[Slice], tracks: dict[tuple[int, int], list[Slice]]) -> None:
+    """Every arrow has one start and one end, in this order of time, each within a slice of its track."""
+    ends: dict[tuple[str, Any], dict[str, Slice]] = defaultdict(dict)
+    for event in events:
+        if event["ph"] in "sf":
+            both = ends[event["cat"], event["id"]]
+            assert event["ph"] not in both, "two ends of one arrow"
+            both[event["ph"]] = event
+    for both in ends.values():
+        assert set(both) == {"s", "f"}, both
+        assert both["f"]["bp"] == "e", "without it the arrow ends at the next slice"
+        assert both["s"]["name"] == both["f"]["name"]
+        assert both["s"]["ts"] <= both["f"]["ts"], both
+        for event in both.values():
+            inside = _enclosing(tracks[event["pid"], event["tid"]], nanoseconds(event["ts"]))
+            assert inside, f"an arrow that is bound to nothing: {event}"
+
+
+def arrows(trace: dict[str, Any], slices: dict[str, list[Slice]], kind: str) -> list[tuple[str, str]]:
+    """The names of the slices that arrows of a kind connect."""
+    by_track = {(s["pid"], s["tid"]): found for found in slices.values() for s in found}
+    ends: dict[Any, dict[str, str]] = defaultdict(dict)
+    for event in trace["traceEvents"]:
+        if event["ph"] in "sf" and event["cat"] == kind:
+            inside = _enclosing(by_track[event["pid"], event["tid"]], nanoseconds(event["ts"]))
+            # The one that begins there, which may be around others that begin at the same time.
+            starting = [s for s in inside if s["from"] == nanoseconds(event["ts"])]
+            ends[event["id"]][event["ph"]] = starting[-1 if event["ph"] == "f" else 0]["name"]
+    return sorted((both["s"], both["f"]) for both in ends.values())
