@@ -132,7 +132,7 @@ def stacked_areas(
         out.append(f'<rect x="{left}" y="{line - 10}" width="11" height="11" fill="{colour}"/>')
         out.append(
             f'<text x="{left + 17}" y="{line}" fill="#222222">{escape(label)}'
-            f'<tspan fill="#777777"> {bytes_text(max(most_of[m] for m in members))}</tspan></text>'
+            f'<tspan fill="#777777" dx="6">{bytes_text(max(most_of[m] for m in members))}</tspan></text>'
         )
     out.append("</svg>")
     return "\n".join(out) + "\n"
