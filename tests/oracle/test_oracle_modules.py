@@ -146,6 +146,35 @@ def check_attributes_of_loaders(T: Any) -> Any:
     return [refused(lambda n=n, v=v: setattr(loader, n, v)) for n, v in values.items()], loader.batch_size
 
 
+def check_compiled_modules(T: Any) -> Any:
+    layer = T.nn.Linear(2, 2)
+    found = [refused(lambda: layer.compile(mode="default", options={}))]
+    # PyTorch would look for a compiler; of this call it only keeps what it was given.
+    found.append(layer.compile(backend="eager"))
+    return found
+
+
+def check_gradients_after_conversion(T: Any) -> Any:
+    layer = T.nn.Linear(2, 2)
+    layer.weight.grad = grad = T.ones(2, 2)
+    layer.double()
+    return layer.weight.grad is grad, grad.dtype, layer.weight.grad.tolist()
+
+
+def check_states_that_are_none(T: Any) -> Any:
+    optimizer = T.optim.Adam([T.ones(1)])
+    return refused(lambda: optimizer.load_state_dict(3)), refused(lambda: optimizer.load_state_dict({"state": {}}))
+
+
+def check_loading_into_meta(T: Any) -> Any:
+    layer = T.nn.Linear(1, 1, device="meta")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        layer.load_state_dict(T.nn.Linear(1, 1).state_dict())
+        layer.load_state_dict(T.nn.Linear(1, 1).state_dict(), assign=True)
+    return [str(w.message) for w in seen], layer.weight.device.type
+
+
 CHECKS = {name[6:]: f for name, f in globals().items() if name.startswith("check_")}
 
 

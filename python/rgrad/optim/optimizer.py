@@ -394,7 +394,7 @@ class Optimizer:
         Raises:
             ValueError: The groups differ in number or size; nothing has changed then.
         """
-        state_dict = dict(state_dict)
+        state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
             if changed is not None:

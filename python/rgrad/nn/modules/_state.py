@@ -1,5 +1,6 @@
 """The state dict of a module: reading it, and loading it, all or nothing, with every mismatch named."""
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -77,6 +78,13 @@ def _load_into_one(
                 f"the shape in current model is {mine.shape}."
             )
         else:
+            if mine.is_meta and not theirs.is_meta and not assign:
+                warnings.warn(
+                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                    "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
+                    "state dictionary to their corresponding key in the module instead of copying them in place?)",
+                    stacklevel=2,
+                )
             write = (_assign, (module, name, mine, theirs)) if assign else (_copy, (mine, theirs))
             if pending is not None:
                 pending.append((key, mine, theirs, write))

@@ -1,17 +1,16 @@
 """``Module``: a tree of parameters, buffers and submodules with a ``forward``."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from ... import __future__, _core
-from ..._core import Tensor, dtype
-from ..._guards import NoGradGuard
+from ..._core import Tensor
 from ..._info import typename
+from ..._settings import compile
 from ..parameter import Parameter
 from . import _global_hooks
 from ._call import call_with_hooks
-from ._convert import parse_to
+from ._conversions import HasConversions
 from ._global_hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -25,6 +24,7 @@ from ._global_hooks import (
 from ._module_hooks import HasHooks
 from ._state import HasState
 from ._text import indented, render
+from ._tree import HasTree
 
 __all__ = [
     "Module",
@@ -39,23 +39,7 @@ __all__ = [
 ]
 
 
-def _converted(param: Parameter, fn: Callable[[Tensor], Tensor], swap: bool) -> Parameter:
-    """A new parameter, or for ``swap`` the old object with the new values; see ``rgrad.__future__``."""
-    grad = param.grad
-    new = Parameter(fn(param.detach()), param.requires_grad)
-    if grad is not None:
-        new_grad = fn(grad).requires_grad_(grad.requires_grad)
-        new.grad = new_grad
-    if not swap:
-        return new
-    from ...utils._swap import swap_tensors
-
-    del grad
-    swap_tensors(param, new)
-    return param
-
-
-class Module(HasHooks, HasState):
+class Module(HasHooks, HasState, HasTree, HasConversions):
     """Base class of all neural network modules.
 
     Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``. A
@@ -133,6 +117,18 @@ class Module(HasHooks, HasState):
         return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
     __call__: Callable[..., Any] = _call_impl
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Accept what :func:`rgrad.compile` takes; a call runs as before, with operations fused while they run.
+
+        Args:
+            args: Have no effect.
+            kwargs: Have no effect.
+
+        Raises:
+            RuntimeError: Both ``mode`` and ``options`` are given.
+        """
+        compile(self._call_impl, *args, **kwargs)
 
     # Attributes. Parameters, buffers and submodules live in their tables, everything else in __dict__.
 
@@ -290,165 +286,6 @@ class Module(HasHooks, HasState):
         """Another name of :meth:`add_module`, with its ``name`` and ``module``."""
         self.add_module(name, module)
 
-    # Walking the tree.
-
-    def named_modules(
-        self, memo: set["Module"] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, "Module"]]:
-        """The modules of the tree with their dotted names, this one first.
-
-        Args:
-            memo: Modules that are left out; those that are given are added to it.
-            prefix: The name of this module.
-            remove_duplicate: Give a module that has several names once.
-
-        Yields:
-            Pairs of a name and a module.
-        """
-        if memo is None:
-            memo = set()
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, child in self._modules.items():
-            if child is not None:
-                yield from child.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
-
-    def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
-        """The modules of the tree, this one first; each once unless ``remove_duplicate=False``.
-
-        Yields:
-            Modules.
-        """
-        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
-            yield module
-
-    def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """The direct submodules with their names, each module once.
-
-        Yields:
-            Pairs of a name and a module.
-        """
-        seen: set[Module] = set()
-        for name, child in self._modules.items():
-            if child is not None and child not in seen:
-                seen.add(child)
-                yield name, child
-
-    def children(self) -> Iterator["Module"]:
-        """The direct submodules, each once.
-
-        Yields:
-            Modules.
-        """
-        for _, child in self.named_children():
-            yield child
-
-    def _named_members(
-        self, table: str, prefix: str, recurse: bool, remove_duplicate: bool
-    ) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        owners = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
-        for owner, module in owners:
-            for name, member in module.__dict__[table].items():
-                if member is None or id(member) in seen:
-                    continue
-                if remove_duplicate:
-                    seen.add(id(member))
-                yield (f"{owner}.{name}" if owner else name), member
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters of the tree with their dotted names.
-
-        Args:
-            prefix: What stands before the names.
-            recurse: Include those of submodules.
-            remove_duplicate: Give one that has several names once.
-
-        Yields:
-            Pairs of a name and a parameter.
-        """
-        yield from self._named_members("_parameters", prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of the tree, each once; those of this module alone unless ``recurse``.
-
-        Yields:
-            Parameters.
-        """
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers of the tree with their dotted names.
-
-        Args:
-            prefix: What stands before the names.
-            recurse: Include those of submodules.
-            remove_duplicate: Give one that has several names once.
-
-        Yields:
-            Pairs of a name and a buffer.
-        """
-        yield from self._named_members("_buffers", prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of the tree, each once; those of this module alone unless ``recurse``.
-
-        Yields:
-            Buffers.
-        """
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
-
-    def get_submodule(self, target: str) -> "Module":
-        """The submodule with the dotted name ``target``; this module for an empty one.
-
-        Raises:
-            AttributeError: There is none; the message names the step at which it is missing.
-        """
-        module = self
-        for step in target.split(".") if target else ():
-            if not hasattr(module, step):
-                raise AttributeError(f"{module._get_name()} has no attribute `{step}`")
-            module = getattr(module, step)
-            if not isinstance(module, Module):
-                raise AttributeError(f"`{step}` is not an nn.Module")
-        return module
-
-    def _get_member(self, target: str, table: str, kind: str) -> Any:
-        owner, _, name = target.rpartition(".")
-        module = self.get_submodule(owner)
-        if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
-        if name not in module.__dict__[table]:
-            raise AttributeError(f"`{name}` is not {kind}")
-        return module.__dict__[table][name]
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter with the dotted name ``target``.
-
-        Raises:
-            AttributeError: There is none.
-        """
-        param: Parameter = self._get_member(target, "_parameters", "an nn.Parameter")
-        return param
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer with the dotted name ``target``.
-
-        Raises:
-            AttributeError: There is none.
-        """
-        buffer: Tensor = self._get_member(target, "_buffers", "a buffer")
-        return buffer
-
     # Changing the whole tree.
 
     def apply(self, fn: Callable[["Module"], object]) -> Self:
@@ -457,128 +294,6 @@ class Module(HasHooks, HasState):
             child.apply(fn)
         fn(self)
         return self
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        if recurse:
-            for child in self.children():
-                child._apply(fn, recurse)
-        swap = __future__.get_swap_module_params_on_conversion()
-        overwrite = __future__.get_overwrite_module_params_on_conversion()
-        with NoGradGuard():
-            for name, param in self._parameters.items():
-                if param is None:
-                    continue
-                if swap or overwrite:
-                    self._parameters[name] = _converted(param, fn, swap)
-                    continue
-                # The Parameter object stays the same, since optimizers hold it. Its grad is dropped first: shapes and
-                # dtypes of the two must always agree.
-                grad, param.grad = param.grad, None
-                param.data = fn(param.data)
-                if grad is not None:
-                    param.grad = fn(grad).requires_grad_(grad.requires_grad)
-            for name, buffer in self._buffers.items():
-                if buffer is not None:
-                    self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move parameters and buffers to a device, cast those that are floating point, or both, in place.
-
-        Args:
-            args: A device, a dtype, a device and a dtype, or a tensor, whose device and dtype are taken.
-            kwargs: ``device``, ``dtype``, ``tensor``, ``memory_format`` of parameters of 4 and 5 dimensions;
-                ``non_blocking`` has no effect.
-
-        Returns:
-            This module. Its parameters are the same objects as before.
-
-        Raises:
-            TypeError: The dtype is not floating point, or an argument is none of these.
-            RuntimeError: ``copy`` is given.
-
-        Example:
-            >>> layer = nn.Linear(2, 1).to(rgrad.float64)
-            >>> layer.weight.dtype
-            rgrad.float64
-        """
-        device, kind, form = parse_to(args, kwargs)
-        if kind is not None and not kind.is_floating_point:
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
-
-        def convert(t: Tensor) -> Tensor:
-            if device is not None:
-                t = t.to(device)
-            if kind is not None and t.is_floating_point():
-                t = t.to(kind)
-            # Only images have such formats.
-            return t.to(memory_format=form) if form is not None and t.dim() in (4, 5) else t
-
-        return self._apply(convert)
-
-    def type(self, dst_type: dtype) -> Self:
-        """Cast all parameters and buffers to ``dst_type``, in place; gives this module."""
-        return self._apply(lambda t: t.to(dst_type))
-
-    def float(self) -> Self:
-        """Cast floating point parameters and buffers to float32, in place; gives this module."""
-        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
-
-    def double(self) -> Self:
-        """Cast floating point parameters and buffers to float64, in place; gives this module."""
-        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
-
-    def half(self) -> Self:
-        """Cast floating point parameters and buffers to float16, in place; gives this module."""
-        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
-
-    def bfloat16(self) -> Self:
-        """Cast floating point parameters and buffers to bfloat16, in place; gives this module."""
-        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
-
-    def cpu(self) -> Self:
-        """Move all parameters and buffers to the CPU, in place; gives this module."""
-        return self._apply(lambda t: t.to("cpu"))
-
-    def wgpu(self, device: Any = None) -> Self:
-        """Move all parameters and buffers to the wgpu ``device``, as PyTorch's ``cuda()`` does; gives this module."""
-        return self._apply(lambda t: t.wgpu(device))
-
-    def cuda(self, device: Any = None) -> Self:
-        """Refuse: there are no CUDA devices; :meth:`wgpu` moves to a GPU of any vendor.
-
-        Args:
-            device: Has no effect.
-
-        Returns:
-            This module, if it has neither parameters nor buffers.
-
-        Raises:
-            RuntimeError: Always, for a module with parameters or buffers.
-        """
-        return self._apply(lambda t: t.cuda(device))
-
-    def xpu(self, device: Any = None) -> Self:
-        """Refuse: there are no XPU devices; :meth:`wgpu` moves to a GPU of any vendor.
-
-        Args:
-            device: Has no effect.
-
-        Returns:
-            This module, if it has neither parameters nor buffers.
-
-        Raises:
-            AssertionError: Always, for a module with parameters or buffers.
-        """
-        return self._apply(lambda t: t.xpu(device))
-
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Give all parameters and buffers uninitialised memory on ``device``; their values are lost.
-
-        It is for modules that were made on ``device="meta"``, which have shapes but no memory. Submodules are left out
-        unless ``recurse``.
-        """
-        return self._apply(lambda t: _core.empty_like(t, device=device), recurse=recurse)
 
     def train(self, mode: bool = True) -> Self:
         """Set training mode, or evaluation mode for ``mode=False``, for the tree; gives this module.
