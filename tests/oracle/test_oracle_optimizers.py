@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -291,6 +292,49 @@ def test_mistakes_end_the_same_way(name: str) -> None:
     assert ours.error == theirs.error, (ours.message, theirs.message)
     if name not in ("hook", "LBFGS closure"):
         assert ours.message == theirs.message.replace("torch.Size", "rgrad.Size")
+
+
+def changed(before: Any, after: Any) -> bool:
+    if hasattr(before, "detach"):
+        return not np.array_equal(before.detach().numpy(), after.detach().numpy())
+    if isinstance(before, dict):
+        return before.keys() != after.keys() or any(changed(before[key], after[key]) for key in before)
+    if isinstance(before, (list, tuple)):
+        return any(changed(a, b) for a, b in zip(before, after, strict=True))
+    return bool(before != after)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "Adafactor"])
+def test_a_step_with_a_loaded_state_of_another_size_fails_and_changes_nothing(name: str) -> None:
+    def failed(T: Any) -> tuple[type, bool]:
+        params, optimizer = started(T, name, {"momentum": 0.9} if name == "SGD" else {}, "float64")
+        go_on(T, params, optimizer, 2, 2)
+        state = copy.deepcopy(optimizer.state_dict())
+        entries = state["state"][2]
+        # The last of the entries, of a parameter that is neither the first nor the last.
+        key = [key for key, value in entries.items() if value is not None and value.dim() == 3][-1]
+        entries[key] = T.ones(7, dtype=T.float64)
+        optimizer.load_state_dict(state)
+        before = copy.deepcopy(([p.detach() for p in params], optimizer.state_dict()["state"]))
+        with pytest.raises(RuntimeError, match="must match") as caught:
+            optimizer.step()
+        kind = next(c for c in type(caught.value).__mro__ if c.__module__ == "builtins")
+        return kind, changed(before, ([p.detach() for p in params], optimizer.state_dict()["state"]))
+
+    # PyTorch has stepped the parameters before it, and counted.
+    assert failed(rgrad) == (RuntimeError, False)
+    assert failed(torch) == (RuntimeError, True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_step_with_a_wrong_option_fails_and_changes_nothing(name: str) -> None:
+    params, optimizer = started(rgrad, name, {}, "float64")
+    go_on(rgrad, params, optimizer, 2, 2)
+    before = copy.deepcopy(([p.detach() for p in params], optimizer.state_dict()["state"]))
+    optimizer.param_groups[0].update({"lr": "x"} if name != "Rprop" else {"etas": (None, "x")})
+    with pytest.raises((TypeError, ValueError)):
+        optimizer.step()
+    assert not changed(before, ([p.detach() for p in params], optimizer.state_dict()["state"]))
 
 
 def test_every_optimizer_is_there_with_its_signature() -> None:

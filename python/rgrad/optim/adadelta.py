@@ -81,7 +81,6 @@ class Adadelta(Optimizer):
     def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
         differentiable = group["differentiable"]
         rate, decay, rho = option(group["lr"], differentiable), group["weight_decay"], group["rho"]
-        self._by_count(batch)
         names = ("square_avg", "acc_delta")
         _update(
             (group["maximize"], decay != 0),
@@ -90,3 +89,4 @@ class Adadelta(Optimizer):
             names,
             batch.states if differentiable else None,
         )
+        self._count(batch)

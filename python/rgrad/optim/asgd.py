@@ -81,6 +81,9 @@ class ASGD(Optimizer):
         differentiable = group["differentiable"]
         rate, decay, lambd = option(group["lr"], False), group["weight_decay"], group["lambd"]
         for count, counted in self._by_count(batch):
+            # In the dtype of new states first, whatever dtype they were loaded in: as PyTorch does.
+            eta_after = scalar_state(rate / (1 + lambd * rate * count) ** group["alpha"])
+            mu_after = scalar_state(1 / max(1, count - group["t0"]))
             for (eta, mu), part in counted.by([(s["eta"].item(), s["mu"].item()) for s in counted.states]):
                 _update(
                     (group["maximize"], decay != 0, mu == 1),
@@ -90,6 +93,5 @@ class ASGD(Optimizer):
                     part.states if differentiable else None,
                 )
                 for state in part.states:
-                    # Through the dtype of new states, whatever dtype they were loaded in: as PyTorch does.
-                    state["eta"].copy_(scalar_state(rate / (1 + lambd * rate * count) ** group["alpha"]))
-                    state["mu"].copy_(scalar_state(1 / max(1, count - group["t0"])))
+                    state["eta"].copy_(eta_after)
+                    state["mu"].copy_(mu_after)

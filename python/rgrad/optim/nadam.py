@@ -98,9 +98,7 @@ class NAdam(Optimizer):
         names = ("exp_avg", "exp_avg_sq")
         for count, counted in self._by_count(batch):
             now, following = (beta1 * (1.0 - 0.5 * 0.96 ** (t * fade)) for t in (count, count + 1))
-            for state in counted.states:
-                state["mu_product"].mul_(now)
-            for product, part in counted.by([state["mu_product"].item() for state in counted.states]):
+            for product, part in counted.by([state["mu_product"].mul(now).item() for state in counted.states]):
                 numbers = (
                     1 - rate * decay,
                     decay,
@@ -119,3 +117,5 @@ class NAdam(Optimizer):
                     names,
                     part.states if differentiable else None,
                 )
+                for state in part.states:
+                    state["mu_product"].mul_(now)

@@ -3,7 +3,7 @@
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any
@@ -13,6 +13,7 @@ from .._core import Tensor, _set_grad_enabled, is_grad_enabled
 from .._info import typename
 from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
+from ._loaded import check_loaded
 from ._update import Update
 
 Params = Iterable[Any]
@@ -136,7 +137,7 @@ class Batch:
         return [(key, self.chosen(found)) for key, found in places.items()]
 
 
-_count = Update(lambda options, tensors, numbers: {0: tensors[0].add(1.0)})
+_plus_one = Update(lambda options, tensors, numbers: {0: tensors[0].add(1.0)})
 
 
 class Optimizer:
@@ -280,6 +281,9 @@ class Optimizer:
         mode = is_grad_enabled()
         _set_grad_enabled(bool(self.defaults.get("differentiable")))
         try:
+            if "_has_loaded" in self.__dict__:
+                check_loaded(self)
+                del self.__dict__["_has_loaded"]
             for group in self.param_groups:
                 batch = self._batch(group)
                 if batch.params:
@@ -309,20 +313,35 @@ class Optimizer:
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Make the state of a parameter before its first step."""
 
+    def _fresh(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        """What a step needs of a parameter's state, which has been loaded, as it would be before the first step."""
+        fresh: dict[str, Any] = {}
+        self._start(param, grad, fresh, group)
+        return fresh
+
     def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
         """Write the parameters and states of a group."""
         raise NotImplementedError
 
     @staticmethod
-    def _by_count(batch: Batch) -> list[tuple[float, Batch]]:
-        """Count the step of each parameter; those that have made equally many, together with how many these are."""
+    def _by_count(batch: Batch) -> Iterator[tuple[float, Batch]]:
+        """The parameters that have made equally many steps together, with how many these are, this one included.
+
+        It is counted when the caller comes back for more, so that a step that fails is not.
+        """
+        for count, part in batch.by([float(state["step"]) for state in batch.states]):
+            yield count + 1, part
+            Optimizer._count(part)
+
+    @staticmethod
+    def _count(batch: Batch) -> None:
+        """Count the step of each parameter."""
         counts = [state["step"] for state in batch.states]
         if all(isinstance(count, Tensor) for count in counts):
-            _count((), [counts], ())
-            return batch.by([count.item() for count in counts])
+            _plus_one((), [counts], ())
+            return
         for state in batch.states:
             state["step"] += 1
-        return batch.by([float(state["step"]) for state in batch.states])
 
     # Hooks.
 
@@ -426,6 +445,7 @@ class Optimizer:
             # Options that did not exist when the state was saved keep their present values.
             groups.append({**{key: value for key, value in own.items() if key not in group}, **group})
         self.__setstate__({"state": state, "param_groups": groups})
+        self.__dict__["_has_loaded"] = True
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 

@@ -98,7 +98,6 @@ class RMSprop(Optimizer):
         differentiable = group["differentiable"]
         rate, decay, alpha = option(group["lr"], differentiable), group["weight_decay"], group["alpha"]
         momentum, centered = group["momentum"], group["centered"]
-        self._by_count(batch)
         names = ["square_avg"]
         if momentum > 0:
             names.append("momentum_buffer")
@@ -111,3 +110,4 @@ class RMSprop(Optimizer):
             names,
             batch.states if differentiable else None,
         )
+        self._count(batch)

@@ -73,7 +73,6 @@ class Rprop(Optimizer):
         return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
-        self._by_count(batch)
         names = ("prev", "step_size")
         _update(
             group["maximize"],
@@ -82,3 +81,4 @@ class Rprop(Optimizer):
             names,
             batch.states if group["differentiable"] else None,
         )
+        self._count(batch)

@@ -90,6 +90,9 @@ class SGD(Optimizer):
         # Without momentum there is no state, not even an empty one.
         return Batch(params, [grad for _, grad in pairs if grad is not None], [{} for _ in params])
 
+    def _fresh(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        return {"momentum_buffer": grad} if state.get("momentum_buffer") is not None else {}
+
     def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
         differentiable = group["differentiable"]
         rate, decay = (option(group[name], differentiable) for name in ("lr", "weight_decay"))
