@@ -257,41 +257,28 @@ LATE = {
 
 
 def late_stub(name: str, module: str) -> str:
-    """A method that is written in Python: its annotations are its own."""
-    function = late_methods.method_of(module, name)
-    signature = inspect.signature(function)
-    if module == "_core":  # the form in place of a native function
-        typed = [
-            p.replace(annotation=type_of("Tensor", name.removesuffix("_"), p.name))
-            for p in signature.parameters.values()
-        ]
-        signature = signature.replace(parameters=typed, return_annotation="Tensor")
-    stars = dict.fromkeys(inspect._ParameterKind, "") | {
-        inspect.Parameter.VAR_POSITIONAL: "*",
-        inspect.Parameter.VAR_KEYWORD: "**",
-    }
+    """A method that is written in Python: its annotations are its own, but for the form in place of a native one."""
+    method = late_methods.method_of(module, name)
+    signature = inspect.signature(method)
     parts, starred = ["self"], False
     for p in list(signature.parameters.values())[1:]:
-        if p.name == "out":
-            continue
-        if p.kind is p.VAR_POSITIONAL:
-            starred = True
         if p.kind is p.KEYWORD_ONLY and not starred:
             parts.append("*")
             starred = True
         default = "" if p.default is p.empty else f" = {default_of(p.default)}"
-        parts.append(f"{stars.get(p.kind, '')}{p.name}: {late_type(name, p)}{default}")
+        kind = type_of("Tensor", name[:-1], p.name) if p.annotation is p.empty else late_type(name, p)
+        parts.append(f"{p.name}: {kind}{default}")
     result = signature.return_annotation
     if result == "Any":
         result = f"_return_types.{name}" if hasattr(return_types, name) else "Tensor"
     text = f"def {name}({', '.join(parts)}) -> {in_class(result)}: ..."
-    first = (inspect.getdoc(function) or "").partition("\n\n")[0]
+    first = (inspect.getdoc(method) or "").partition("\n\n")[0]
     return f'{text.removesuffix(" ...")}\n        """{first}"""'
 
 
 def late_type(function: str, p: inspect.Parameter) -> str:
     """The type of a parameter; where the function itself says nothing, that of the name."""
-    if p.annotation != "Any" or p.name in ("args", "kwargs"):
+    if p.annotation != "Any":
         return in_class(p.annotation)
     found = PARAMETERS.find(f"Tensor.{function}.{p.name}", f"{function}.{p.name}", p.name)
     return f"{found or 'object'}{' | None' if p.default is None else ''}"

@@ -284,7 +284,7 @@ class Tensor:
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2).sum(0)`, with the input broadcast to the shape of a product."""
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Write ``addbmm(input, batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
+        """Write the result of ``addbmm(batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """`x + value * a / b`."""
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
@@ -296,15 +296,15 @@ class Tensor:
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Write ``addmm(input, mat1, mat2, *, beta=1, alpha=1)`` to this tensor."""
+        """Write the result of ``addmm(mat1, mat2, *, beta=1, alpha=1)`` to this tensor."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`, with the input broadcast to the shape of the product."""
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Write ``addmv(input, mat, vec, *, beta=1, alpha=1)`` to this tensor."""
+        """Write the result of ``addmv(mat, vec, *, beta=1, alpha=1)`` to this tensor."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * outer(vec1, vec2)`, with the input broadcast to the shape of the product."""
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Write ``addr(input, vec1, vec2, *, beta=1, alpha=1)`` to this tensor."""
+        """Write the result of ``addr(vec1, vec2, *, beta=1, alpha=1)`` to this tensor."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
     def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
@@ -430,7 +430,7 @@ class Tensor:
         shape of the product.
         """
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Write ``baddbmm(input, batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
+        """Write the result of ``baddbmm(batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """A tensor of ones and zeros; each element of this tensor, or `p`, is the probability of a one."""
     def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
@@ -616,7 +616,7 @@ class Tensor:
     def digamma(self) -> Tensor:
         """Compute the derivative of the logarithm of the gamma function."""
     def digamma_(self) -> Tensor:
-        """Write ``digamma(input)`` to this tensor."""
+        """Write the result of ``digamma()`` to this tensor."""
     def dim(self) -> _int:
         """The number of dimensions."""
     def dim_order(self, *, ambiguity_check: _bool | Sequence[Any] = False) -> _tuple[_int, ...]:
@@ -665,7 +665,7 @@ class Tensor:
     def erfinv(self) -> Tensor:
         """Compute the inverse of the error function."""
     def erfinv_(self) -> Tensor:
-        """Write ``erfinv(input)`` to this tensor."""
+        """Write the result of ``erfinv()`` to this tensor."""
     def exp(self) -> Tensor:
         """e to the power of the input."""
     def exp2(self) -> Tensor:
@@ -749,7 +749,7 @@ class Tensor:
     def gcd(self, other: Tensor) -> Tensor:
         """Compute the greatest common divisors of integers."""
     def gcd_(self, other: Tensor) -> Tensor:
-        """Write ``gcd(input, other)`` to this tensor."""
+        """Write the result of ``gcd(other)`` to this tensor."""
     def ge(self, other: _Operand) -> Tensor:
         """Whether the first input is greater or equal."""
     def ge_(self, other: _Operand) -> Tensor:
@@ -802,7 +802,7 @@ class Tensor:
     def heaviside(self, values: Tensor) -> Tensor:
         """Give 0 for negative elements, 1 for positive ones, and an element of ``values`` at 0."""
     def heaviside_(self, values: Tensor) -> Tensor:
-        """Write ``heaviside(input, values)`` to this tensor."""
+        """Write the result of ``heaviside(values)`` to this tensor."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """Count elements in bins of one width. It has no derivative."""
     def histogram(
@@ -825,15 +825,15 @@ class Tensor:
     def i0(self) -> Tensor:
         """Compute the modified Bessel function of the first kind of order 0."""
     def i0_(self) -> Tensor:
-        """Write ``i0(input)`` to this tensor."""
+        """Write the result of ``i0()`` to this tensor."""
     def igamma(self, other: Tensor) -> Tensor:
         """Compute the lower incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
     def igamma_(self, other: Tensor) -> Tensor:
-        """Write ``igamma(input, other)`` to this tensor."""
+        """Write the result of ``igamma(other)`` to this tensor."""
     def igammac(self, other: Tensor) -> Tensor:
         """Compute the upper incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
     def igammac_(self, other: Tensor) -> Tensor:
-        """Write ``igammac(input, other)`` to this tensor."""
+        """Write the result of ``igammac(other)`` to this tensor."""
     @property
     def imag(self) -> Tensor:
         """The imaginary part; RuntimeError, as all tensors are real."""
@@ -862,7 +862,7 @@ class Tensor:
     def index_reduce_(
         self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True
     ) -> Tensor:
-        """Write ``index_reduce(input, dim, index, source, reduce, *, include_self=True)`` to this tensor."""
+        """Write the result of ``index_reduce(dim, index, source, reduce, *, include_self=True)`` to this tensor."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` at a vector of indices."""
     def inner(self, other: Tensor) -> Tensor:
@@ -943,11 +943,11 @@ class Tensor:
     def lcm(self, other: Tensor) -> Tensor:
         """Compute the least common multiples of integers."""
     def lcm_(self, other: Tensor) -> Tensor:
-        """Write ``lcm(input, other)`` to this tensor."""
+        """Write the result of ``lcm(other)`` to this tensor."""
     def ldexp(self, other: Tensor) -> Tensor:
         """The input times 2 to the power of `other`."""
     def ldexp_(self, other: Tensor) -> Tensor:
-        """Write ``ldexp(input, other)`` to this tensor."""
+        """Write the result of ``ldexp(other)`` to this tensor."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
     def le_(self, other: _Operand) -> Tensor:
@@ -971,7 +971,7 @@ class Tensor:
     def lgamma(self) -> Tensor:
         """Compute the logarithm of the magnitude of the gamma function."""
     def lgamma_(self) -> Tensor:
-        """Write ``lgamma(input)`` to this tensor."""
+        """Write the result of ``lgamma()`` to this tensor."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -1135,7 +1135,7 @@ class Tensor:
     def mvlgamma(self, p: _int) -> Tensor:
         """Compute the logarithm of the multivariate gamma function of dimension ``p``."""
     def mvlgamma_(self, p: _int) -> Tensor:
-        """Write ``mvlgamma(input, p)`` to this tensor."""
+        """Write the result of ``mvlgamma(p)`` to this tensor."""
     def nan_to_num(
         self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
     ) -> Tensor:
@@ -1174,7 +1174,7 @@ class Tensor:
         """The sum over `dim` (all without), with nan counted as 0."""
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
         """The `length` slices along `dim` that begin at `start`."""
-    def narrow_copy(self, *args: Any, **kwargs: Any) -> Tensor:
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
         """Give a copy of what :func:`narrow` views."""
     @property
     def nbytes(self) -> _int:
@@ -1275,7 +1275,7 @@ class Tensor:
     def nextafter(self, other: Tensor) -> Tensor:
         """Give the next float from ``input`` towards ``other``. It has no derivative."""
     def nextafter_(self, other: Tensor) -> Tensor:
-        """Write ``nextafter(input, other)`` to this tensor."""
+        """Write the result of ``nextafter(other)`` to this tensor."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """The indices of the elements that are not zero: one row for each, or with `as_tuple` one vector for each
@@ -1326,9 +1326,9 @@ class Tensor:
     def pinverse(self, rcond: _float = 1e-15) -> Tensor:
         """Compute the pseudo-inverses of matrices; see :func:`rgrad.linalg.pinv`."""
     def polygamma(self, n: _int) -> Tensor:
-        """Compute the ``n``-th derivative of :func:`digamma`; see :func:`polygamma`."""
+        """Compute the ``n``-th derivative of :func:`digamma`."""
     def polygamma_(self, n: _int) -> Tensor:
-        """Write ``polygamma(input, n)`` to this tensor."""
+        """Write the result of ``polygamma(n)`` to this tensor."""
     def positive(self) -> Tensor:
         """Give the tensor itself."""
     def pow(self, exponent: _Operand) -> Tensor:
@@ -1344,7 +1344,7 @@ class Tensor:
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """Give a copy with elements replaced at positions in the flattened tensor."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
-        """Write ``put(input, index, source, accumulate=False)`` to this tensor."""
+        """Write the result of ``put(index, source, accumulate=False)`` to this tensor."""
     def qr(self, some: _bool = True) -> _tuple[Tensor, ...]:
         """Compute QR factorisations; see :func:`rgrad.linalg.qr`."""
     def quantile(
@@ -1411,7 +1411,7 @@ class Tensor:
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
         """Each slice along `dim` scaled to a norm of order `p` of `maxnorm`, where its norm is larger."""
     def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
-        """Write ``renorm(input, p, dim, maxnorm)`` to this tensor."""
+        """Write the result of ``renorm(p, dim, maxnorm)`` to this tensor."""
     def repeat(self, *repeats: _int | _Sizes) -> Tensor:
         """The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front."""
     def repeat_interleave(
@@ -1516,7 +1516,7 @@ class Tensor:
     def scatter_reduce_(
         self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True
     ) -> Tensor:
-        """Write ``scatter_reduce(input, dim, index, src, reduce, *, include_self=True)`` to this tensor."""
+        """Write the result of ``scatter_reduce(dim, index, src, reduce, *, include_self=True)`` to this tensor."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
@@ -1559,7 +1559,7 @@ class Tensor:
     def sinc(self) -> Tensor:
         """Compute ``sin(pi * x) / (pi * x)``, and 1 at 0."""
     def sinc_(self) -> Tensor:
-        """Write ``sinc(input)`` to this tensor."""
+        """Write the result of ``sinc()`` to this tensor."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
     def sinh_(self) -> Tensor:

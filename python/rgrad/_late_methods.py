@@ -5,8 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from . import _core
-from ._core import Tensor, _ask_torch_function, _has_torch_function_variadic
+from ._core import Tensor
 
 # The module of each function, and what there is: "f" a function of `rgrad`, "m" a method of Tensor, "i" the method that
 # writes to its tensor, and "j" the same as a function of `rgrad`.
@@ -119,63 +118,24 @@ def functions() -> dict[str, str]:
     }
 
 
-def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """The form of a function that writes its result to its tensor."""
-    # Loading it takes longer than loading this module.
-    import inspect
+@functools.cache
+def method_of(module: str, name: str) -> Callable[..., Any]:
+    """The method of a name; one that ends in ``_`` writes to its tensor, whether its module says how or not."""
+    from ._method_forms import as_method, in_place
 
-    def root(tensor: Tensor) -> Tensor:
-        return tensor if tensor._base is None else tensor._base
-
-    def form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if type(input) is not Tensor and _has_torch_function_variadic(input):
-            asked: Tensor = _ask_torch_function(form, (input,), (input, *args), kwargs)
-            return asked
-        # What the derivative reads of the memory that is written is a copy: it would change, and hold the graph.
-        base = root(input)
-        args = tuple(a.clone() if type(a) is Tensor and root(a) is base else a for a in args)
-        kwargs = {k: a.clone() if type(a) is Tensor and root(a) is base else a for k, a in kwargs.items()}
-        tensors = [x for x in (input, *args, *kwargs.values()) if isinstance(x, Tensor)]
-        recorded = _core.is_grad_enabled() and any(x.requires_grad for x in tensors)
-        made = function(input.clone() if recorded else input, *args, **kwargs)
-        if made.shape != input.shape:
-            raise RuntimeError(
-                f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(made.shape)}"
-            )
-        from ._composed import check_cast
-
-        check_cast(made, input)
-        return input.copy_(made)
-
-    form.__name__ = form.__qualname__ = f"{name}_"
-    form.__module__ = __name__
-    signature = inspect.signature(function)
-    first, *rest = (p for p in signature.parameters.values() if p.name != "out")
-    parameters = [first.replace(name="input", kind=first.POSITIONAL_OR_KEYWORD), *rest]
-    plain = [p.replace(annotation=p.empty) for p in parameters]
-    call = f"{name}{signature.replace(parameters=plain, return_annotation=signature.empty)}"
-    form.__doc__ = f"Write ``{call}`` to this tensor."
-    form.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return form
+    owner = import_module(f"{__package__}.{module}")
+    if name.endswith("_") and not hasattr(owner, name):
+        return in_place(method_of(module, name[:-1]), name, "self")
+    method: Callable[..., Any] = getattr(Tensor, name) if module == "_core" else as_method(getattr(owner, name), name)
+    return method
 
 
 @functools.cache
-def late_method(module: str, name: str) -> Callable[..., Any]:
-    """The function behind a name; a name that ends in ``_`` is a form in place."""
-    package = __name__.rpartition(".")[0]
-    owner: Any = Tensor if module == "_core" else import_module(f"{package}.{module}")
-    if not name.endswith("_") or (owner is not Tensor and hasattr(owner, name)):
-        found: Callable[..., Any] = getattr(owner, name)
-        return found
-    return _in_place(method_of(module, name[:-1]), name[:-1])
+def writing_function(module: str, name: str) -> Callable[..., Any]:
+    """The function of ``rgrad`` that writes to its first tensor."""
+    from ._method_forms import in_place
 
-
-def method_of(module: str, name: str) -> Callable[..., Any]:
-    """The method of a name: where its parameters stand otherwise than the function's, its module has one of its own."""
-    if name.endswith("_") or module == "_core":
-        return late_method(module, name)
-    own = getattr(import_module(f"{__name__.rpartition('.')[0]}.{module}"), f"method_{name}", None)
-    return own or late_method(module, name)
+    return in_place(method_of(module, name[:-1]), name, "input")
 
 
 class LateMethod:
@@ -195,7 +155,7 @@ class LateMethod:
 def __getattr__(name: str) -> object:
     for module, names in LATE.items():
         if name.endswith("_") and "j" in names.get(name[:-1], ""):
-            return late_method(module, name)
+            return writing_function(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

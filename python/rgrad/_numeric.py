@@ -182,6 +182,7 @@ def isin(
     return _into(out, ~same if invert else same, "isin")
 
 
+@overridable("input")
 def is_nonzero(input: Tensor) -> bool:
     """Tell whether the one element of a tensor is not 0.
 

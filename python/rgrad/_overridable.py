@@ -4,7 +4,7 @@ Native functions have their own covers; users decorate with :func:`rgrad.overrid
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from ._core import Tensor, _ask_torch_function, _has_torch_function_variadic
@@ -29,6 +29,62 @@ def _is_default(name: str, value: Any) -> str:
     if value is False:
         return f"not {name}"
     return f"{name} is None" if value is None else f"{name} == {value!r}"
+
+
+def cover(
+    name: str,
+    function: Callable[..., Any],
+    parameters: Sequence[str],
+    positional: int,
+    default_of: Mapping[str, Any],
+    tensors: Sequence[str],
+    passed: str,
+    short: str = "pass",
+    native: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """A function that asks the handlers of its arguments, and calls another one.
+
+    Args:
+        name: Its name.
+        function: What is called.
+        parameters: The names of its parameters.
+        positional: How many of them may be given by position; the others are given by name.
+        default_of: Their defaults.
+        tensors: The parameters whose types decide whether anyone is asked.
+        passed: The arguments of the call, as text.
+        short: What is done first where all ``tensors`` are plain, as text.
+        native: What ``short`` knows as ``_native``.
+
+    Returns:
+        The function, without documentation.
+    """
+    names, by_name = parameters[:positional], parameters[positional:]
+    required = [p for p in names if p not in default_of]
+    text = _TEMPLATE.format(
+        name=name,
+        parameters=", ".join(
+            f"{p}=None" if p in default_of else p for p in (*names, *(["*", *by_name] if by_name else []))
+        ),
+        plain=" and ".join(f"type({p}) is _Tensor" for p in tensors),
+        short=short,
+        all=", ".join(parameters),
+        passed=passed,
+        positional=", ".join(required),
+        named=", ".join(f"{p}={p}" for p in parameters if p not in required),
+    )
+    scope: dict[str, Any] = {
+        "_Tensor": Tensor,
+        "_ask": _ask_torch_function,
+        "_function": function,
+        "_has": _has_torch_function_variadic,
+        "_native": native,
+    }
+    exec(compile("\n" * (_FIRST_LINE - 1) + text, __file__, "exec"), scope)
+    made: Any = scope[name]
+    made.__defaults__ = tuple(default_of[p] for p in names if p in default_of)
+    made.__kwdefaults__ = {p: default_of[p] for p in by_name if p in default_of}
+    covered: Callable[..., Any] = made
+    return covered
 
 
 def overridable(
@@ -63,30 +119,18 @@ def overridable(
             conditions += [_is_default(name, value) for name, value in default_of.items() if name not in passed]
             call = ", ".join(f"{name}{name[:-1]}" if name.endswith("=") else name for name in takes)
             short = (f"if {' and '.join(conditions)}: " if conditions else "") + f"return _native({call})"
-        text = _TEMPLATE.format(
-            name=function.__name__,
-            parameters=", ".join(
-                f"{name}=None" if name in default_of else name
-                for name in (*names, *(["*", *by_name] if by_name else []))
-            ),
-            plain=" and ".join(f"type({name}) is _Tensor" for name in tensors),
-            short=short,
-            all=", ".join((*names, *by_name)),
-            passed=", ".join((*names, *(f"{name}={name}" for name in by_name))),
-            positional=", ".join(required),
-            named=", ".join(f"{name}={name}" for name in default_of),
+        made: Any = cover(
+            function.__name__,
+            function,
+            (*names, *by_name),
+            len(names),
+            default_of,
+            tensors,
+            ", ".join((*names, *(f"{name}={name}" for name in by_name))),
+            short,
+            native,
         )
-        scope: dict[str, Any] = {
-            "_Tensor": Tensor,
-            "_ask": _ask_torch_function,
-            "_function": function,
-            "_has": _has_torch_function_variadic,
-            "_native": native,
-        }
-        exec(compile("\n" * (_FIRST_LINE - 1) + text, __file__, "exec"), scope)
-        made: Any = scope[function.__name__]
-        made.__defaults__ = function.__defaults__
-        made.__kwdefaults__ = function.__kwdefaults__
+        made._tensors = tensors
         return cast(F, functools.update_wrapper(made, function))
 
     return decorate

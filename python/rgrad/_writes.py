@@ -447,6 +447,33 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
 # ------------------------------------------------------------------------------------------------------ views as copies
 
 
+@overridable("input")
+def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
+    """Give a copy of what :func:`narrow` views.
+
+    Args:
+        input: A tensor.
+        dim: The dimension that becomes smaller.
+        start: Its first position.
+        length: How many positions there are.
+        out: Where the result is written.
+
+    Returns:
+        A contiguous tensor.
+
+    Raises:
+        IndexError: There is no such dimension.
+        RuntimeError: The part reaches beyond it.
+
+    Example:
+        >>> rgrad.narrow_copy(rgrad.tensor([1, 2, 3]), 0, 1, 2)
+        tensor([2, 3])
+    """
+    need_tensor("narrow_copy", input)
+    made = input.narrow(dim, start, length)
+    return into(out, made.clone(memory_format=_core.contiguous_format), "narrow_copy")
+
+
 def _copied(view: str, parameters: str) -> Callable[..., Any]:
     """The form of a view that gives a copy. ``parameters`` are those behind the tensor."""
 
@@ -476,7 +503,6 @@ as_strided_copy = _copied("as_strided", "size, stride, storage_offset")
 detach_copy = _copied("detach", "")
 diagonal_copy = _copied("diagonal", "offset, dim1, dim2")
 expand_copy = _copied("expand", "size")
-narrow_copy = _copied("narrow", "dim, start, length")
 permute_copy = _copied("permute", "dims")
 select_copy = _copied("select", "dim, index")
 split_copy = _copied("split", "split_size, dim")

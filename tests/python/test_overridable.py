@@ -124,7 +124,6 @@ def test_functions_of_the_python_layer_use_the_decorator() -> None:
 
     asking = {name for name, file in sources().items() if asks(file)}
     assert asking == {
-        "rgrad._late_methods",
         "rgrad._overridable",
         "rgrad._writes",
         "rgrad.autograd.backward",

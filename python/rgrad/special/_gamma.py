@@ -242,15 +242,6 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     return into(out, _polygamma(n, floating(input)), "polygamma", same_dtype=False)
 
 
-@overridable("input")
-def method_polygamma(input: Tensor, n: int) -> Tensor:
-    """Compute the ``n``-th derivative of :func:`digamma`; see :func:`polygamma`."""
-    return polygamma(n, input)
-
-
-method_polygamma.__name__ = method_polygamma.__qualname__ = "polygamma"
-
-
 @overridable("input", "other")
 def zeta(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor:
     """Compute Hurwitz's zeta function, the sum of ``(other + k) ** -input`` over ``k`` from 0.
