@@ -13,20 +13,18 @@ _Value = Callable[..., Tensor]
 Apply = Callable[..., Tensor]
 
 
-def into(out: Tensor | None, made: Tensor, name: str, same_dtype: bool = True) -> Tensor:
-    """The result, or ``out`` with its elements.
+def check_out(out: Tensor, made: Tensor, name: str, same_dtype: bool = True) -> None:
+    """Refuse a target that a result cannot be written to.
 
     Args:
-        out: Where the result is written, resized if needed.
+        out: The target.
         made: The result.
         name: The function's name, for errors.
-        same_dtype: Refuse another dtype, instead of converting to any that the result may be cast to.
+        same_dtype: Refuse another dtype, instead of any that the result may not be cast to.
 
     Raises:
-        RuntimeError: ``out`` has another dtype, or one that the result cannot be cast to.
+        RuntimeError: The dtype does not fit, or a gradient would be lost.
     """
-    if out is None:
-        return made
     if same_dtype and out.dtype != made.dtype:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {made.dtype}, but got {out.dtype} instead")
     check_cast(made, out)
@@ -35,6 +33,13 @@ def into(out: Tensor | None, made: Tensor, name: str, same_dtype: bool = True) -
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
+
+
+def into(out: Tensor | None, made: Tensor, name: str, same_dtype: bool = True) -> Tensor:
+    """The result, or ``out``, resized if needed, with its elements; see :func:`check_out`."""
+    if out is None:
+        return made
+    check_out(out, made, name, same_dtype)
     if out.shape != made.shape:
         out.resize_(made.shape)
     return out.copy_(made)
@@ -94,16 +99,6 @@ def pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
 def floating_pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
     """As :func:`pair`, with integers as floats: so that a number is not cut to the integers of a tensor."""
     return pair(*(floating(x) if isinstance(x, Tensor) else x for x in (input, other)))
-
-
-def need_tensor(name: str, value: Any, which: str = "input") -> None:
-    """Refuse what is no tensor.
-
-    Raises:
-        TypeError: It is none.
-    """
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name}(): argument '{which}' must be Tensor, not {type(value).__name__}")
 
 
 def batched_first(info: Any, in_dims: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from . import _core, return_types
-from ._composed import elements_on_host, into, need_tensor, pair, type_name
+from ._checked import operation
+from ._composed import elements_on_host, into, pair, type_name
 from ._core import Tensor
-from ._overridable import overridable
 
 
-@overridable("input")
+@operation("positive")
 def positive(input: Tensor) -> Tensor:
     """Give the tensor itself.
 
@@ -27,13 +27,12 @@ def positive(input: Tensor) -> Tensor:
         >>> rgrad.positive(rgrad.tensor([1, -2]))
         tensor([ 1, -2])
     """
-    need_tensor("positive", input)
     if input.dtype == _core.bool:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 
-@overridable("input")
+@operation("signbit")
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Tell whether the sign bit of each element is set; it is for -0.0.
 
@@ -48,16 +47,15 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.signbit(rgrad.tensor([1.0, -0.0, -2.0]))
         tensor([False,  True,  True])
     """
-    need_tensor("signbit", input)
     x = input.detach()
     if x.dtype == _core.bool:
         made = _core.zeros_like(x)
     else:
         made = _core.copysign(_core.ones_like(x), x) < 0 if x.dtype.is_floating_point else x < 0
-    return into(out, made, "signbit")
+    return made
 
 
-@overridable("input", "values")
+@operation("heaviside")
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Give 0 for negative elements, 1 for positive ones, and an element of ``values`` at 0.
 
@@ -78,15 +76,13 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
         >>> rgrad.heaviside(rgrad.tensor([-1.0, 0.0, 2.0]), rgrad.tensor([0.5]))
         tensor([0.0000, 0.5000, 1.0000])
     """
-    need_tensor("heaviside", input)
-    need_tensor("heaviside", values, "values")
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     x, v = _core.broadcast_tensors(input, values)
     if x.dtype == _core.bfloat16:
         # NumPy has no such dtype; float32 holds these numbers.
-        return into(out, _heaviside(x.float(), v.float()).to(x.dtype), "heaviside")
-    return into(out, _heaviside(x, v), "heaviside")
+        return _heaviside(x.float(), v.float()).to(x.dtype)
+    return _heaviside(x, v)
 
 
 def _integers(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
@@ -121,7 +117,7 @@ _heaviside = elements_on_host("Heaviside", lambda x, v: np.where(x == 0, v, (x >
 _exponents = elements_on_host("FrexpExponent", lambda x: np.frexp(x)[1])
 
 
-@overridable("input", "other")
+@operation("gcd", casts=True)
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the greatest common divisors of integers.
 
@@ -140,10 +136,10 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.gcd(rgrad.tensor([4, 9]), rgrad.tensor([6, 15]))
         tensor([2, 3])
     """
-    return into(out, _gcd(*_integers("gcd", input, other)), "gcd", same_dtype=False)
+    return _gcd(*_integers("gcd", input, other))
 
 
-@overridable("input", "other")
+@operation("lcm", casts=True)
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the least common multiples of integers.
 
@@ -162,10 +158,10 @@ def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.lcm(rgrad.tensor([4, 9]), rgrad.tensor([6, 15]))
         tensor([12, 45])
     """
-    return into(out, _lcm(*_integers("lcm", input, other)), "lcm", same_dtype=False)
+    return _lcm(*_integers("lcm", input, other))
 
 
-@overridable("input", "other")
+@operation("nextafter", casts=True)
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Give the next float from ``input`` towards ``other``. The derivative is that of ``input``.
 
@@ -188,11 +184,11 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
     if not a.dtype.is_floating_point:
         raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{type_name(a.dtype)}'")
     if a.dtype == _core.bfloat16:
-        return into(out, _nextafter_bfloat16(a.float(), b.float()).to(a.dtype), "nextafter", same_dtype=False)
-    return into(out, _nextafter(a, b), "nextafter", same_dtype=False)
+        return _nextafter_bfloat16(a.float(), b.float()).to(a.dtype)
+    return _nextafter(a, b)
 
 
-@overridable("input", "exponent")
+@operation("float_power")
 def float_power(input: Tensor | float, exponent: Tensor | float, *, out: Tensor | None = None) -> Tensor:
     """Compute powers in float64.
 
@@ -212,14 +208,10 @@ def float_power(input: Tensor | float, exponent: Tensor | float, *, out: Tensor 
         tensor([4., 9.], dtype=rgrad.float64)
     """
     base, power = (x.to(_core.float64) if isinstance(x, Tensor) else x for x in (input, exponent))
-    if out is not None and out.dtype != _core.float64:
-        raise RuntimeError(
-            f"the output given to float_power has dtype {out.dtype} but the operation's result requires dtype Double"
-        )
-    return into(out, _core.pow(base, power), "float_power")
+    return _core.pow(base, power)
 
 
-@overridable("input", "exponent")
+@operation("float_power_")
 def float_power_(input: Tensor, exponent: Tensor | float) -> Tensor:
     """Write powers that are computed in float64 to a float64 tensor.
 
@@ -245,8 +237,8 @@ def float_power_(input: Tensor, exponent: Tensor | float) -> Tensor:
     return input.pow_(power)
 
 
-@overridable("input")
-def frexp(input: Tensor, *, out: Any = None) -> Any:
+@operation("frexp")
+def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> Any:
     """Split floats into fractions and powers of 2: ``input = mantissa * 2 ** exponent``.
 
     Args:
@@ -263,7 +255,6 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
         >>> rgrad.frexp(rgrad.tensor([3.0, 0.25])).exponent
         tensor([ 2, -1], dtype=rgrad.int32)
     """
-    need_tensor("frexp", input)
     if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     x = input.detach()
@@ -273,12 +264,10 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
     kind = _core.float64 if input.dtype == _core.float64 else _core.float32
     factor = [_core.exp2(e.to(kind)) for e in (half, -exponent - half)]
     mantissa = (input.to(kind) * factor[0] * factor[1]).to(input.dtype)
-    if out is not None:
-        mantissa, exponent = (into(o, m, "frexp") for o, m in zip(out, (mantissa, exponent), strict=True))
     return return_types.frexp(mantissa, exponent)
 
 
-@overridable("input")
+@operation("fill")
 def fill(input: Tensor, value: Tensor | float) -> Tensor:
     """Give a tensor of the same shape and dtype with one number everywhere.
 
@@ -293,7 +282,6 @@ def fill(input: Tensor, value: Tensor | float) -> Tensor:
         >>> rgrad.fill(rgrad.ones(2), 3)
         tensor([3., 3.])
     """
-    need_tensor("fill", input)
     if isinstance(value, Tensor):
         if value.dim():
             raise RuntimeError(
@@ -302,7 +290,7 @@ def fill(input: Tensor, value: Tensor | float) -> Tensor:
     return input.clone().fill_(value)
 
 
-@overridable("input")
+@operation("is_signed")
 def is_signed(input: Tensor) -> bool:
     """Tell whether the dtype of a tensor has negative numbers.
 
@@ -345,7 +333,7 @@ def range(
         A vector.
 
     Raises:
-        RuntimeError: ``step`` is 0, or leads away from ``end``.
+        RuntimeError: ``step`` is 0, or leads away from ``end``, or an end is not finite.
 
     Example:
         >>> rgrad.range(1, 4)
@@ -365,6 +353,8 @@ def range(
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not math.isfinite(start) or not math.isfinite(end):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1

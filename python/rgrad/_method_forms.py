@@ -57,7 +57,7 @@ def as_method(function: Any, name: str) -> Callable[..., Any]:
     """The method of a function: the first of its tensors becomes ``self``, and it has no ``out``.
 
     Args:
-        function: An :func:`overridable` function.
+        function: An :func:`overridable` function or :func:`operation`.
         name: The name of the method.
 
     Returns:
@@ -71,7 +71,7 @@ def as_method(function: Any, name: str) -> Callable[..., Any]:
     parameters = [this, *(p for p in renamed if p is not this)]
     made = _form(
         name,
-        function.__wrapped__,
+        function._calls,
         parameters,
         signature.return_annotation,
         ["self", *others],

@@ -6,19 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core
+from ._composed import into
 from ._core import Tensor
 from ._overridable import overridable
-
-
-def _into(out: Tensor | None, made: Tensor, name: str) -> Tensor:
-    """The result, or ``out`` with its elements."""
-    if out is None:
-        return made
-    if out.dtype != made.dtype:
-        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {made.dtype}, but got {out.dtype} instead")
-    if out.shape != made.shape:
-        out.resize_(made.shape)
-    return out.copy_(made)
 
 
 def _as_tensor(value: Any, like: Tensor) -> Tensor:
@@ -102,7 +92,7 @@ def searchsorted(
             low = _core.where(further, middle + 1, low)
             high = _core.where(further, high, middle)
     low = _core._unrelated(low.reshape(wanted.shape))
-    return _into(out, low.to(_core.int32 if out_int32 else _core.int64), "searchsorted")
+    return into(out, low.to(_core.int32 if out_int32 else _core.int64), "searchsorted")
 
 
 @overridable("input", "boundaries")
@@ -176,10 +166,10 @@ def isin(
     found, among = found.detach().to(kind), among.detach().to(kind)
     ordered = among[among == among].sort().values  # nan is equal to nothing
     if ordered.numel() == 0:
-        return _into(out, _core.full(found.shape, invert, dtype=_core.bool, device=found.device), "isin")
+        return into(out, _core.full(found.shape, invert, dtype=_core.bool, device=found.device), "isin")
     at = searchsorted(ordered, found.contiguous()).clamp(max=ordered.numel() - 1)
     same: Tensor = ordered[at] == found
-    return _into(out, ~same if invert else same, "isin")
+    return into(out, ~same if invert else same, "isin")
 
 
 @overridable("input")
@@ -540,7 +530,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     def product(i: int, j: int) -> Tensor:
         return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
 
-    return _into(out, product(0, n - 1), "chain_matmul")
+    return into(out, product(0, n - 1), "chain_matmul")
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:

@@ -88,7 +88,10 @@ def cover(
 
 
 def overridable(
-    *tensors: str, native: Callable[..., Any] | None = None, takes: tuple[str, ...] = ()
+    *tensors: str,
+    native: Callable[..., Any] | None = None,
+    takes: tuple[str, ...] = (),
+    calls: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Let the classes of a function's arguments override it.
 
@@ -101,6 +104,7 @@ def overridable(
             without a detour then.
         takes: The parameters that are passed to ``native``; one that ends in ``=`` is passed by name. None is not
             passed.
+        calls: What is called in place of the function, with the same arguments.
 
     Returns:
         The decorator.
@@ -121,7 +125,7 @@ def overridable(
             short = (f"if {' and '.join(conditions)}: " if conditions else "") + f"return _native({call})"
         made: Any = cover(
             function.__name__,
-            function,
+            calls or function,
             (*names, *by_name),
             len(names),
             default_of,
@@ -130,7 +134,7 @@ def overridable(
             short,
             native,
         )
-        made._tensors = tensors
+        made._tensors, made._calls = tensors, calls or function
         return cast(F, functools.update_wrapper(made, function))
 
     return decorate

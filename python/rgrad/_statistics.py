@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _core, return_types
-from ._composed import into, need_tensor
+from ._checked import operation
 from ._core import Tensor
 from ._numeric import searchsorted
-from ._overridable import overridable
 
 
 def _weights(name: str, w: Tensor, count: int) -> Tensor:
@@ -32,7 +31,7 @@ def _weights(name: str, w: Tensor, count: int) -> Tensor:
     return w.reshape(-1)
 
 
-@overridable("input")
+@operation("cov")
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
@@ -55,7 +54,6 @@ def cov(
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-    need_tensor("cov", input)
     if input.dim() > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
@@ -87,7 +85,7 @@ def cov(
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
         divisor = divisor * 0 if isinstance(divisor, Tensor) else 0.0
     centred = x - mean
@@ -96,7 +94,7 @@ def cov(
     return result
 
 
-@overridable("input")
+@operation("corrcoef")
 def corrcoef(input: Tensor) -> Tensor:
     """Compute the correlation coefficients of variables (Pearson).
 
@@ -114,7 +112,6 @@ def corrcoef(input: Tensor) -> Tensor:
         tensor([[ 1., -1.],
                 [-1.,  1.]])
     """
-    need_tensor("corrcoef", input)
     if input.dim() > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions"
@@ -137,7 +134,7 @@ def _bounds(name: str, x: Tensor, low: float, high: float) -> tuple[float, float
     return (low - 1.0, high + 1.0) if low == high else (low, high)
 
 
-@overridable("input")
+@operation("histc")
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
     """Count elements in bins of one width. It has no derivative.
 
@@ -158,7 +155,6 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         >>> rgrad.histc(rgrad.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
         tensor([0., 2., 1., 0.])
     """
-    need_tensor("histc", input)
     if not input.dtype.is_floating_point:
         from ._composed import type_name
 
@@ -169,7 +165,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     low, high = _bounds("torch.histc", x, float(min), float(max))
     inside = x[(x >= low) & (x <= high)]
     at = ((inside - low) / (high - low) * bins).to(_core.int64).clamp(max=bins - 1)
-    return into(out, _core.bincount(at, minlength=bins).to(x.dtype), "histc")
+    return _core.bincount(at, minlength=bins).to(x.dtype)
 
 
 def _edges(x: Tensor, bins: Any, low: float, high: float) -> Tensor:
@@ -197,7 +193,7 @@ def _check_weight(name: str, input: Tensor, weight: Tensor | None, shape: Any) -
         )
 
 
-@overridable("input")
+@operation("histogram")
 def histogram(
     input: Tensor,
     bins: int | Tensor = 100,
@@ -205,7 +201,7 @@ def histogram(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-    out: Any = None,
+    out: tuple[Tensor, ...] | None = None,
 ) -> Any:
     """Count elements in bins, or add up their weights. It has no derivative.
 
@@ -227,7 +223,6 @@ def histogram(
         >>> rgrad.histogram(rgrad.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
         tensor([0., 2., 1., 0.])
     """
-    need_tensor("histogram", input)
     if isinstance(bins, Tensor):
         edges = bins.detach()
         if edges.dtype != input.dtype:
@@ -244,10 +239,7 @@ def histogram(
     flat = input.detach().reshape(-1, 1)
     _check_weight("torch.histogramdd", input, weight, input.shape)
     made, found = _histogram(flat, counts, ends, range, None if weight is None else weight.reshape(-1), density)
-    pair = made, found[0]
-    if out is not None:
-        pair = tuple(into(o, m, "histogram") for o, m in zip(out, pair, strict=True))  # type: ignore[assignment]
-    return return_types.histogram(*pair)
+    return return_types.histogram(made, found[0])
 
 
 def _histogram(
@@ -300,7 +292,7 @@ def _histogram(
     return made, edges
 
 
-@overridable("input")
+@operation("histogramdd")
 def histogramdd(
     input: Tensor,
     bins: Any,
@@ -328,7 +320,6 @@ def histogramdd(
         tensor([[0., 1.],
                 [1., 0.]])
     """
-    need_tensor("histogramdd", input)
     if input.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     n = input.shape[-1]
@@ -346,7 +337,7 @@ def histogramdd(
     return return_types.histogramdd(made, tuple(edges))
 
 
-@overridable("input", "other")
+@operation("cross")
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the cross products of vectors of three elements; see :func:`rgrad.linalg.cross`.
 
@@ -368,15 +359,14 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     """
     from .linalg import cross as along
 
-    need_tensor("cross", input)
     if dim is None:
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
             "simply use torch.linalg.cross.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
         dim = next((d for d, size in enumerate(input.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return along(input, other, dim=dim, out=out)
+    return along(input, other, dim=dim)

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._composed import need_tensor
+from ._checked import operation
 from ._core import Tensor
-from ._overridable import overridable
 from .autograd.grad_mode import no_grad
 from .cuda import _refuse
 
 # ------------------------------------------------------------------------------------------------------------ devices
 
 
-@overridable("input")
+@operation("cuda")
 def cuda(
     input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = _core.preserve_format
 ) -> Tensor:
@@ -36,7 +35,7 @@ def cuda(
     _refuse("Tensor.cuda")
 
 
-@overridable("input")
+@operation("xpu")
 def xpu(
     input: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = _core.preserve_format
 ) -> Tensor:
@@ -54,7 +53,7 @@ def xpu(
     raise AssertionError('XPU is not enabled: rgrad has tensors on cpu, wgpu and meta; use .to("wgpu") for a GPU')
 
 
-@overridable("input")
+@operation("is_pinned")
 def is_pinned(input: Tensor, device: Any = None) -> bool:
     """Tell whether memory is page-locked: never.
 
@@ -65,7 +64,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
     return False
 
 
-@overridable("input")
+@operation("pin_memory")
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
     """Refuse: memory is page-locked for transfers to CUDA devices, and there are none.
 
@@ -79,7 +78,7 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
     _refuse("Tensor.pin_memory")
 
 
-@overridable("input")
+@operation("is_distributed")
 def is_distributed(input: Tensor) -> bool:
     """Tell whether a tensor is spread over processes: never.
 
@@ -89,7 +88,7 @@ def is_distributed(input: Tensor) -> bool:
     return False
 
 
-@overridable("input", "tensor")
+@operation("is_set_to")
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     """Tell whether two tensors are the same view of the same memory.
 
@@ -111,7 +110,7 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
     )
 
 
-@overridable("input")
+@operation("dim_order")
 def dim_order(input: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) -> tuple[int, ...]:
     """Give the dimensions in the order of their strides, the widest first.
 
@@ -121,11 +120,14 @@ def dim_order(input: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) -
 
     Raises:
         RuntimeError: There are several orders, and ``ambiguity_check`` is set.
+        TypeError: ``ambiguity_check`` is something else.
 
     Example:
         >>> rgrad.ones(2, 3).t().dim_order()
         (1, 0)
     """
+    if not isinstance(ambiguity_check, (bool, list)):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     strides = list(input.stride())
     order = sorted(range(input.dim()), key=lambda d: -strides[d])
     if ambiguity_check:
@@ -136,7 +138,7 @@ def dim_order(input: Tensor, *, ambiguity_check: bool | Sequence[Any] = False) -
     return tuple(order)
 
 
-@overridable("input")
+@operation("new_empty_strided")
 def new_empty_strided(
     input: Tensor,
     size: Sequence[int],
@@ -171,7 +173,7 @@ def new_empty_strided(
     )
 
 
-@overridable("input")
+@operation("to_dense")
 def to_dense(input: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
     """Give the tensor itself, since there are no sparse ones, or convert it.
 
@@ -190,7 +192,7 @@ def to_dense(input: Tensor, dtype: Any = None, *, masked_grad: bool | None = Non
 # ------------------------------------------------------------------------------------------------- a call per element
 
 
-@overridable("input")
+@operation("apply_")
 def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Write what a Python function gives for each element; slow.
 
@@ -212,7 +214,7 @@ def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return _each("apply_", input, (), callable)
 
 
-@overridable("input", "other")
+@operation("map_")
 def map_(input: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Write what a Python function gives for the elements of two tensors; slow.
 
@@ -236,7 +238,6 @@ def map_(input: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> T
 
 
 def _each(name: str, input: Tensor, others: tuple[Tensor, ...], function: Callable[..., Any]) -> Tensor:
-    need_tensor(name, input)
     if input.requires_grad or any(x.requires_grad for x in others):
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     if input.device.type != "cpu":
@@ -255,14 +256,13 @@ def _uniform(input: Tensor, generator: Any) -> Tensor:
 
 
 def _need_floats(name: str, input: Tensor) -> None:
-    need_tensor(name, input)
     if not input.dtype.is_floating_point:
         from ._composed import type_name
 
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'")
 
 
-@overridable("input")
+@operation("cauchy_")
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
     """Write random numbers of Cauchy's distribution.
 
@@ -290,7 +290,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: An
         return input.copy_(median + sigma * angles.tan())
 
 
-@overridable("input")
+@operation("log_normal_")
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:
     """Write exponentials of normal random numbers.
 
@@ -316,7 +316,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: An
     return input.normal_(mean, std, generator=generator).exp_()
 
 
-@overridable("input")
+@operation("geometric_")
 def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """Write the numbers of trials up to the first success.
 
@@ -335,7 +335,6 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
         >>> bool((rgrad.empty(3).geometric_(0.5) >= 1).all())
         True
     """
-    need_tensor("geometric_", input)
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     made = (_uniform(input, generator).log() / _core.tensor(1.0 - p, dtype=_core.float64).log()).ceil().clamp(min=1)
@@ -343,7 +342,7 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
         return input.copy_(made)
 
 
-@overridable("input")
+@operation("poisson")
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """Draw random numbers of Poisson's distribution.
 
@@ -369,7 +368,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
     return _core.from_numpy(np.asarray(made)).to(input.dtype).to(input.device)
 
 
-@overridable("count", "prob")
+@operation("binomial")
 def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     """Draw numbers of successes.
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._composed import batched_first, into, need_tensor
+from ._checked import operation, write_results
+from ._composed import batched_first
 from ._core import Tensor, _ask_torch_function, _has_torch_function_variadic
-from ._overridable import overridable
 from .autograd.function import Function
 
 # ------------------------------------------------------------------------------------------- reductions at positions
@@ -183,8 +183,6 @@ def _reduced(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, red
 
 
 def _check_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor) -> int:
-    need_tensor(name, index, "index")
-    need_tensor(name, src, "src")
     if not -max(input.dim(), 1) <= dim < max(input.dim(), 1):
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-max(input.dim(), 1)}, {max(input.dim(), 1) - 1}], "
@@ -197,7 +195,7 @@ def _check_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor
     return dim % max(input.dim(), 1)
 
 
-@overridable("input", "index", "src")
+@operation("scatter_reduce")
 def scatter_reduce(
     input: Tensor,
     dim: int,
@@ -231,7 +229,6 @@ def scatter_reduce(
         >>> rgrad.scatter_reduce(rgrad.ones(2), 0, index, rgrad.tensor([2.0, 3.0, 4.0]), "sum")
         tensor([6., 5.])
     """
-    need_tensor("scatter_reduce", input)
     dim = _check_reduce("scatter", input, dim, index, src)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
@@ -239,17 +236,17 @@ def scatter_reduce(
     if reduce not in ("sum", "mean"):
         input.detach().scatter(dim, index, src.detach())
     if index.numel() == 0:
-        return into(out, input.clone(), "scatter_reduce")
+        return input.clone()
     if not input.dim():
         made = _reduced(
             "scatter", input.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self
         ).reshape(())
     else:
         made = _reduced("scatter", input, dim, index, src, reduce, include_self)
-    return into(out, made, "scatter_reduce")
+    return made
 
 
-@overridable("input", "index", "source")
+@operation("index_reduce")
 def index_reduce(
     input: Tensor,
     dim: int,
@@ -282,7 +279,6 @@ def index_reduce(
         >>> rgrad.index_reduce(rgrad.ones(2), 0, rgrad.tensor([0, 0]), rgrad.tensor([2.0, 3.0]), "prod")
         tensor([6., 1.])
     """
-    need_tensor("index_reduce", input)
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}")
     if index.dtype not in (_core.int32, _core.int64):
@@ -292,13 +288,13 @@ def index_reduce(
     input.detach().index_add(dim, index, source.detach())
     shape = [-1 if d == dim else 1 for d in range(source.dim())]
     places = index.to(_core.int64).reshape(shape).expand(source.shape)
-    return into(out, _reduced("index_reduce", input, dim, places, source, reduce, include_self), "index_reduce")
+    return _reduced("index_reduce", input, dim, places, source, reduce, include_self)
 
 
 # ---------------------------------------------------------------------------------------------------- other positions
 
 
-@overridable("input", "index", "source")
+@operation("put")
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Give a copy with elements replaced at positions in the flattened tensor.
 
@@ -320,7 +316,6 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         tensor([[0., 5.],
                 [0., 6.]])
     """
-    need_tensor("put", input)
     if index.dtype != _core.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
     if source.dtype != input.dtype:
@@ -337,7 +332,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return _core._unrelated(made.reshape(input.shape))
 
 
-@overridable("input", "src")
+@operation("as_strided_scatter")
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
@@ -360,7 +355,6 @@ def as_strided_scatter(
         >>> rgrad.as_strided_scatter(rgrad.zeros(4), rgrad.ones(2), (2,), (3,))
         tensor([1., 0., 0., 1.])
     """
-    need_tensor("as_strided_scatter", input)
     if tuple(src.shape) != tuple(size):
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
@@ -375,7 +369,7 @@ def as_strided_scatter(
     return _core._unrelated(made.reshape(input.shape))
 
 
-@overridable("input")
+@operation("fill_diagonal_")
 def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
     """Write a number to the main diagonal.
 
@@ -395,7 +389,6 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
         tensor([[3., 0.],
                 [0., 3.]])
     """
-    need_tensor("fill_diagonal_", input)
     if input.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
     if input.dim() > 2 and len(set(input.shape)) > 1:
@@ -414,7 +407,7 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
     return input
 
 
-@overridable("input")
+@operation("nonzero_static")
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
     """Give the positions of what is not 0 in a tensor of a known number of rows.
 
@@ -436,18 +429,17 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
                 [ 2],
                 [-1]])
     """
-    need_tensor("nonzero_static", input)
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = input.nonzero()[:size]
     rest = _core.full((size - found.shape[0], input.dim()), fill_value, dtype=_core.int64, device=input.device)
-    return into(out, _core.cat([found, rest], 0), "nonzero_static")
+    return _core.cat([found, rest], 0)
 
 
 # ------------------------------------------------------------------------------------------------------ views as copies
 
 
-@overridable("input")
+@operation("narrow_copy")
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
     """Give a copy of what :func:`narrow` views.
 
@@ -469,9 +461,8 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
         >>> rgrad.narrow_copy(rgrad.tensor([1, 2, 3]), 0, 1, 2)
         tensor([2, 3])
     """
-    need_tensor("narrow_copy", input)
     made = input.narrow(dim, start, length)
-    return into(out, made.clone(memory_format=_core.contiguous_format), "narrow_copy")
+    return made.clone(memory_format=_core.contiguous_format)
 
 
 def _copied(view: str, parameters: str) -> Callable[..., Any]:
@@ -480,11 +471,16 @@ def _copied(view: str, parameters: str) -> Callable[..., Any]:
     def form(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         if type(input) is not Tensor and _has_torch_function_variadic(input):
             return _ask_torch_function(form, (input,), (input, *args), kwargs)
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{view}_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         out = kwargs.pop("out", None)
-        made = getattr(input, view)(*args, **kwargs)
-        if isinstance(made, (tuple, list)):
-            return tuple(part.clone() for part in made)
-        return into(out, made.clone(memory_format=_core.contiguous_format), f"{view}_copy")
+        views = getattr(input, view)(*args, **kwargs)
+        made: Any
+        if isinstance(views, (tuple, list)):
+            made = tuple(part.clone() for part in views)
+        else:
+            made = views.clone(memory_format=_core.contiguous_format)
+        return made if out is None else write_results(f"{view}_copy", out, made, False)
 
     form.__name__ = form.__qualname__ = f"{view}_copy"
     form.__module__ = __name__

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core, return_types
-from .._composed import into, need_tensor
+from .._checked import operation
 from .._core import Tensor
-from .._overridable import overridable
 from ._host import check_matrix, named, primitive
-from ._solve import _inv, _unchecked_inv, pair_into
+from ._solve import _inv, _unchecked_inv
 
 
 def _cofactor_values(A: Any) -> Any:
@@ -92,7 +91,7 @@ _slogdet_apply = primitive(
 )
 
 
-@overridable("A")
+@operation("linalg_det")
 def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the determinants of square matrices.
 
@@ -113,11 +112,11 @@ def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
         tensor(-2.)
     """
     A = check_matrix("linalg.det", A, square=True)
-    return into(out, _det_apply(A)[0], "linalg.det")
+    return _det_apply(A)[0]
 
 
-@overridable("A")
-def slogdet(A: Tensor, *, out: Any = None) -> Any:
+@operation("linalg_slogdet")
+def slogdet(A: Tensor, *, out: tuple[Tensor, ...] | None = None) -> Any:
     """Compute the signs of determinants, and the logarithms of their magnitudes.
 
     Args:
@@ -135,10 +134,10 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
         tensor(1.)
     """
     A = check_matrix("linalg.slogdet", A, square=True)
-    return return_types.linalg_slogdet(*pair_into(out, _slogdet_apply(A), "linalg.slogdet"))
+    return return_types.linalg_slogdet(*_slogdet_apply(A))
 
 
-@overridable("input")
+@operation("logdet")
 def logdet(input: Tensor) -> Tensor:
     """Compute the logarithms of the determinants of square matrices.
 
@@ -152,6 +151,5 @@ def logdet(input: Tensor) -> Tensor:
         >>> rgrad.logdet(rgrad.eye(2))
         tensor(0.)
     """
-    need_tensor("logdet", input)
     sign, size = slogdet(input)
     return _core.where(sign == -1.0, _core.full_like(size, float("nan")), size)

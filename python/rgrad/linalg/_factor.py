@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core, return_types
-from .._composed import into
+from .._checked import operation
 from .._core import Tensor
-from .._overridable import overridable
 from ._host import LinAlgError, check_matrix, eye_like, primitive, widened, without_autocast
-from ._solve import _triangular, pair_into, solve_triangular
+from ._solve import _triangular, solve_triangular
 
 # --------------------------------------------------------------------------------------------------------- Cholesky
 
@@ -79,8 +78,10 @@ _cholesky_apply = primitive(
 )
 
 
-@overridable("A")
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+@operation("linalg_cholesky_ex")
+def cholesky_ex(
+    A: Tensor, *, upper: bool = False, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
+) -> Any:
     """Compute the Cholesky factors of symmetric matrices, and which have none.
 
     Args:
@@ -103,10 +104,10 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
     A = check_matrix("linalg.cholesky", A, square=True)
     L, info = _cholesky_apply(A.mT if upper else A, check_errors)
     info = info.to(_core.int32)
-    return return_types.linalg_cholesky_ex(*pair_into(out, (L.mT if upper else L, info), "linalg.cholesky_ex"))
+    return return_types.linalg_cholesky_ex(L.mT if upper else L, info)
 
 
-@overridable("A")
+@operation("linalg_cholesky")
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Compute the lower triangular ``L`` with ``A = L @ L.mT`` of symmetric positive-definite matrices.
 
@@ -128,10 +129,10 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     """
     A = check_matrix("linalg.cholesky", A, square=True)
     L, _ = _cholesky_apply(A.mT if upper else A, True)
-    return into(out, L.mT if upper else L, "linalg.cholesky")
+    return L.mT if upper else L
 
 
-@overridable("input", "input2")
+@operation("cholesky_solve")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Solve ``A @ X = B`` with the Cholesky factor of ``A``.
 
@@ -152,10 +153,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: T
     input2 = check_matrix("cholesky_solve", input2, "A", square=True)
     lower = input2.mT if upper else input2
     made = solve_triangular(lower.mT, solve_triangular(lower, input, upper=False), upper=True)
-    return into(out, made, "cholesky_solve")
+    return made
 
 
-@overridable("input")
+@operation("cholesky_inverse")
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverse of a matrix from its Cholesky factor.
 
@@ -173,7 +174,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
                 [0.0000, 0.2500]])
     """
     input = check_matrix("cholesky_inverse", input, square=True)
-    return into(out, cholesky_solve(eye_like(input, input.shape[-1]), input, upper), "cholesky_inverse")
+    return cholesky_solve(eye_like(input, input.shape[-1]), input, upper)
 
 
 # --------------------------------------------------------------------------------------------------------------- QR
@@ -245,8 +246,8 @@ def _qr_jvp(tangents: Any, inputs: Any, outputs: Any, mode: str) -> Any:
 _qr_apply = primitive("LinalgQr", _qr_values, _qr_vjp, _qr_jvp, keywords=1, shapes=_qr_shapes)
 
 
-@overridable("A")
-def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
+@operation("linalg_qr")
+def qr(A: Tensor, mode: str = "reduced", *, out: tuple[Tensor, ...] | None = None) -> Any:
     """Compute ``A = Q @ R`` with orthonormal columns of ``Q`` and upper triangular ``R``.
 
     Args:
@@ -272,7 +273,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     made = _qr_apply(A, mode)
     if mode == "r":
         made = (_core.empty(0, dtype=A.dtype, device=A.device), made[0])
-    return return_types.linalg_qr(*pair_into(out, made, "linalg.qr"))
+    return return_types.linalg_qr(*made)
 
 
 # --------------------------------------------------------------------------------------------------------------- LU
@@ -376,8 +377,10 @@ def _factored(A: Tensor, pivot: bool, check: bool = False) -> tuple[Tensor, Tens
     return LU, pivots, info
 
 
-@overridable("A")
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+@operation("linalg_lu_factor_ex")
+def lu_factor_ex(
+    A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
+) -> Any:
     """Compute LU factorisations in the compact form that :func:`lu_solve` takes, and which matrices are singular.
 
     Args:
@@ -398,11 +401,11 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     """
     A = check_matrix("linalg.lu_factor", A)
     made = _factored(A, pivot, check_errors)
-    return return_types.linalg_lu_factor_ex(*pair_into(out, made, "linalg.lu_factor_ex"))
+    return return_types.linalg_lu_factor_ex(*made)
 
 
-@overridable("A")
-def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+@operation("linalg_lu_factor")
+def lu_factor(A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | None = None) -> Any:
     """Compute LU factorisations in the compact form that :func:`lu_solve` takes.
 
     Args:
@@ -422,12 +425,17 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
                 [0., 1.]])
     """
     LU, pivots, _ = lu_factor_ex(A, pivot=pivot, check_errors=True)
-    return return_types.linalg_lu_factor(*pair_into(out, (LU, pivots), "linalg.lu_factor"))
+    return return_types.linalg_lu_factor(LU, pivots)
 
 
-@overridable("LU_data", "LU_pivots")
+@operation("lu_unpack")
 def lu_unpack(
-    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
+    *,
+    out: tuple[Tensor, ...] | None = None,
 ) -> Any:
     """Give the factors of a compact LU factorisation.
 
@@ -442,7 +450,7 @@ def lu_unpack(
         ``(P, L, U)`` with ``A = P @ L @ U``.
 
     Raises:
-        RuntimeError: The pivots have another dtype.
+        RuntimeError: The pivots have another dtype, or the factors fewer dimensions.
 
     Example:
         >>> LU, pivots = rgrad.linalg.lu_factor(rgrad.tensor([[0.0, 1.0], [2.0, 3.0]]))
@@ -450,6 +458,10 @@ def lu_unpack(
         tensor([[0., 1.],
                 [1., 0.]])
     """
+    if LU_data.dim() < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)}"
+        )
     if LU_pivots.dtype != _core.int32:
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this "
@@ -463,11 +475,11 @@ def lu_unpack(
         L, U = LU_data[..., :k].tril(-1) + eye, LU_data[..., :k, :].triu()
     if unpack_pivots:
         P = eye_like(LU_data, m)[_rows(LU_pivots, m)].mT.contiguous()
-    return return_types.lu_unpack(*pair_into(out, (P, L, U), "lu_unpack"))
+    return return_types.lu_unpack(P, L, U)
 
 
-@overridable("A")
-def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
+@operation("linalg_lu")
+def lu(A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | None = None) -> Any:
     """Compute ``A = P @ L @ U``: a permutation, a lower triangular factor with ones, and an upper triangular one.
 
     Args:
@@ -485,10 +497,10 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """
     A = check_matrix("linalg.lu", A)
     LU, pivots, _ = _factored(A, pivot)
-    return return_types.linalg_lu(*pair_into(out, tuple(lu_unpack(LU, pivots, True, pivot)), "linalg.lu"))
+    return return_types.linalg_lu(*lu_unpack(LU, pivots, True, pivot))
 
 
-@overridable("LU", "pivots", "B")
+@operation("linalg_lu_solve")
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -513,11 +525,11 @@ def lu_solve(
     """
     LU = check_matrix("linalg.lu_solve", LU, "LU", square=True)
     if not left:
-        return into(out, lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT, "linalg.lu_solve")
+        return lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT
     P, L, U = lu_unpack(LU, pivots)
     B = widened(B)
     with without_autocast(LU):
-        return into(out, _lu_solved(P, L, U, B, adjoint), "linalg.lu_solve")
+        return _lu_solved(P, L, U, B, adjoint)
 
 
 def _lu_solved(P: Tensor, L: Tensor, U: Tensor, B: Tensor, adjoint: bool) -> Tensor:

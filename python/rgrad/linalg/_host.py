@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._composed import batched_first, need_tensor, type_name
+from .._composed import batched_first, type_name
 from .._core import Tensor
 from ..autograd.function import Function
 
@@ -22,14 +22,12 @@ LinAlgError.__module__ = "rgrad.linalg"
 
 
 def check_matrix(name: str, A: Any, which: str = "A", square: bool = False) -> Tensor:
-    """Refuse what is no batch of matrices of floats. Under autocast smaller floats become float32.
+    """Refuse other tensors than batches of matrices of floats. Under autocast smaller floats become float32.
 
     Raises:
-        TypeError: It is no tensor.
         RuntimeError: It has fewer than two dimensions, is not square where it should be, or has another dtype than
             float32 and float64.
     """
-    need_tensor(name, A, which)
     if A.dim() < 2:
         raise RuntimeError(f"{name}: The input tensor {which} must have at least 2 dimensions.")
     if square and A.shape[-1] != A.shape[-2]:
@@ -112,7 +110,7 @@ def primitive(
     without: tuple[int, ...] = (),
     keywords: int = 0,
     shapes: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., tuple[Tensor, ...]]:
     """A differentiable function of batches of matrices whose values come from NumPy.
 
     Args:
@@ -180,7 +178,7 @@ def primitive(
             "vmap": staticmethod(vmap),
         },
     )
-    apply: Callable[..., Any] = made.apply
+    apply: Callable[..., tuple[Tensor, ...]] = made.apply
     return apply
 
 

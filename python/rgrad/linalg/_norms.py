@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from .._composed import into, need_tensor, type_name
+from .._checked import operation
+from .._composed import type_name
 from .._core import Tensor
-from .._overridable import overridable
 from ._host import LinAlgError, check_matrix
 from ._solve import _inv
 from ._spectrum import _svd_apply
@@ -18,7 +18,6 @@ _Dims = int | Sequence[int] | None
 
 
 def _checked(name: str, x: Any, dtype: Any) -> Tensor:
-    need_tensor(name, x)
     if not x.dtype.is_floating_point:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}")
     if dtype is not None:
@@ -34,7 +33,7 @@ def _checked(name: str, x: Any, dtype: Any) -> Tensor:
     return made
 
 
-@overridable("x")
+@operation("linalg_vector_norm")
 def vector_norm(
     x: Tensor,
     ord: float = 2,
@@ -74,8 +73,8 @@ def vector_norm(
         )
     if not dims:
         made = x.abs() if ord else (x != 0).to(x.dtype)
-        return into(out, made, "linalg.vector_norm")
-    return into(out, _core.norm(x, ord, dims, keepdim), "linalg.vector_norm")
+        return made
+    return _core.norm(x, ord, dims, keepdim)
 
 
 def _matrix_dims(name: str, A: Tensor, dim: Any) -> tuple[int, int]:
@@ -94,7 +93,7 @@ def _matrix_dims(name: str, A: Tensor, dim: Any) -> tuple[int, int]:
     return first, second
 
 
-@overridable("A")
+@operation("linalg_matrix_norm")
 def matrix_norm(
     A: Tensor,
     ord: float | str = "fro",
@@ -131,7 +130,7 @@ def matrix_norm(
     if ord not in orders:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if ord == "fro":
-        return into(out, vector_norm(A, 2, (first, second), keepdim), "linalg.matrix_norm")
+        return vector_norm(A, 2, (first, second), keepdim)
     if ord in ("nuc", 2, -2):
         A = check_matrix("linalg.matrix_norm", A)
         S = _svd_apply(A.movedim((first, second), (-2, -1)), False)[1]
@@ -150,10 +149,10 @@ def matrix_norm(
     if keepdim:
         for d in sorted((first, second)):
             made = made.unsqueeze(d)
-    return into(out, made, "linalg.matrix_norm")
+    return made
 
 
-@overridable("A")
+@operation("linalg_norm")
 def norm(
     A: Tensor,
     ord: float | str | None = None,
@@ -184,7 +183,7 @@ def norm(
     A = _checked("linalg.norm", A, dtype)
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
-        return into(out, vector_norm(A, 2, dims, keepdim), "linalg.norm")
+        return vector_norm(A, 2, dims, keepdim)
     if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if dims is None and A.dim() not in (1, 2):
@@ -192,13 +191,13 @@ def norm(
             f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.dim()}D."
         )
     if (dims is not None and len(dims) == 2) or (dims is None and A.dim() == 2):
-        return into(out, matrix_norm(A, ord, dims or (0, 1), keepdim), "linalg.norm")
+        return matrix_norm(A, ord, dims or (0, 1), keepdim)
     if isinstance(ord, str):
         raise RuntimeError(f"linalg.norm: Order {ord} not supported for vectors; it needs two dimensions.")
-    return into(out, vector_norm(A, ord, dims, keepdim), "linalg.norm")
+    return vector_norm(A, ord, dims, keepdim)
 
 
-@overridable("A")
+@operation("linalg_cond")
 def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) -> Tensor:
     """Compute the condition numbers of matrices: the norm times the norm of the inverse.
 
@@ -218,9 +217,9 @@ def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) 
     if p in (None, 2, -2):
         S = _svd_apply(A, False)[1]
         if not S.shape[-1]:
-            return into(out, _core.zeros(A.shape[:-2], dtype=A.dtype, device=A.device), "linalg.cond")
+            return _core.zeros(A.shape[:-2], dtype=A.dtype, device=A.device)
         made = S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
-        return into(out, made, "linalg.cond")
+        return made
     assert p is not None
     try:
         inverse = _inv(A)[0]
@@ -231,5 +230,5 @@ def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) 
         bad = lu_factor_ex(A.detach()).info != 0
         inverse = _unchecked_inv(A)[0]
         made = matrix_norm(A, p) * matrix_norm(_core.where(bad[..., None, None], A, inverse), p)
-        return into(out, _core.where(bad, _core.full_like(made, math.inf), made), "linalg.cond")
-    return into(out, matrix_norm(A, p) * matrix_norm(inverse, p), "linalg.cond")
+        return _core.where(bad, _core.full_like(made, math.inf), made)
+    return matrix_norm(A, p) * matrix_norm(inverse, p)

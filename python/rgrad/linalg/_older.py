@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core, return_types
+from .._checked import operation
 from .._core import Tensor
-from .._overridable import overridable
 from ._determinants import det as _det
 from ._determinants import slogdet as _slogdet
 from ._factor import cholesky as _cholesky
@@ -18,12 +18,12 @@ from ._norms import matrix_norm, vector_norm
 from ._products import householder_product
 from ._products import matrix_exp as _matrix_exp
 from ._products import matrix_power as _matrix_power
-from ._solve import inv, pair_into, solve_triangular
+from ._solve import inv, solve_triangular
 from ._spectrum import pinv
 from ._spectrum import svd as _svd
 
 
-@overridable("input")
+@operation("inverse")
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverses of square matrices; see :func:`rgrad.linalg.inv`.
 
@@ -38,10 +38,10 @@ def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.inverse(rgrad.tensor([[2.0]]))
         tensor([[0.5000]])
     """
-    return inv(input, out=out)
+    return inv(input)
 
 
-@overridable("input")
+@operation("pinverse")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Compute the pseudo-inverses of matrices; see :func:`rgrad.linalg.pinv`.
 
@@ -59,7 +59,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rcond)
 
 
-@overridable("input")
+@operation("cholesky")
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Compute Cholesky factors; see :func:`rgrad.linalg.cholesky`.
 
@@ -75,10 +75,10 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
         >>> rgrad.cholesky(rgrad.tensor([[4.0]]))
         tensor([[2.]])
     """
-    return _cholesky(input, upper=upper, out=out)
+    return _cholesky(input, upper=upper)
 
 
-@overridable("input")
+@operation("det")
 def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute determinants; see :func:`rgrad.linalg.det`.
 
@@ -93,10 +93,10 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.det(2 * rgrad.eye(2))
         tensor(4.)
     """
-    return _det(input, out=out)
+    return _det(input)
 
 
-@overridable("input")
+@operation("matrix_exp")
 def matrix_exp(input: Tensor) -> Tensor:
     """Compute the exponentials of square matrices; see :func:`rgrad.linalg.matrix_exp`.
 
@@ -113,7 +113,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     return _matrix_exp(input)
 
 
-@overridable("input")
+@operation("matrix_power")
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Compute the powers of square matrices; see :func:`rgrad.linalg.matrix_power`.
 
@@ -129,11 +129,11 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.matrix_power(rgrad.tensor([[2.0]]), -2)
         tensor([[0.2500]])
     """
-    return _matrix_power(input, n, out=out)
+    return _matrix_power(input, n)
 
 
-@overridable("input")
-def qr(input: Tensor, some: bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+@operation("qr")
+def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """Compute QR factorisations; see :func:`rgrad.linalg.qr`.
 
     Args:
@@ -148,11 +148,13 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> tuple[Tensor, ..
         >>> rgrad.qr(rgrad.ones(3, 2)).Q.shape
         rgrad.Size([3, 2])
     """
-    return return_types.qr(*pair_into(out, tuple(_qr(input, "reduced" if some else "complete")), "qr"))
+    return return_types.qr(*_qr(input, "reduced" if some else "complete"))
 
 
-@overridable("input")
-def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+@operation("svd")
+def svd(
+    input: Tensor, some: bool = True, compute_uv: bool = True, *, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, ...]:
     """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`.
 
     Args:
@@ -173,11 +175,11 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     if not compute_uv:
         m, n = input.shape[-2:]
         U, V = (_core.zeros(*input.shape[:-2], k, k, dtype=input.dtype, device=input.device) for k in (m, n))
-    return return_types.svd(*pair_into(out, (U, S, V), "svd"))
+    return return_types.svd(U, S, V)
 
 
-@overridable("input")
-def slogdet(input: Tensor, *, out: Any = None) -> tuple[Tensor, ...]:
+@operation("slogdet")
+def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """Compute the signs and logarithms of determinants; see :func:`rgrad.linalg.slogdet`.
 
     Args:
@@ -191,12 +193,14 @@ def slogdet(input: Tensor, *, out: Any = None) -> tuple[Tensor, ...]:
         >>> rgrad.slogdet(rgrad.eye(2)).logabsdet
         tensor(0.)
     """
-    made: tuple[Tensor, ...] = return_types.slogdet(*_slogdet(input, out=out))
+    made: tuple[Tensor, ...] = return_types.slogdet(*_slogdet(input))
     return made
 
 
-@overridable("A")
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
+@operation("lu")
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, ...]:
     """Compute LU factorisations; see :func:`rgrad.linalg.lu_factor`.
 
     Args:
@@ -217,10 +221,10 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
                 [0., 1.]])
     """
     made = tuple(lu_factor_ex(A, pivot=pivot)) if get_infos else tuple(lu_factor(A, pivot=pivot))
-    return pair_into(out, made, "lu")
+    return made
 
 
-@overridable("input", "LU_data", "LU_pivots")
+@operation("lu_solve")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Solve with an LU factorisation; see :func:`rgrad.linalg.lu_solve`.
 
@@ -238,10 +242,10 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor |
         tensor([[0.5000],
                 [0.5000]])
     """
-    return _lu_solve(LU_data, LU_pivots, input, out=out)
+    return _lu_solve(LU_data, LU_pivots, input)
 
 
-@overridable("input", "A")
+@operation("triangular_solve")
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -249,7 +253,7 @@ def triangular_solve(
     transpose: bool = False,
     unitriangular: bool = False,
     *,
-    out: Any = None,
+    out: tuple[Tensor, ...] | None = None,
 ) -> tuple[Tensor, ...]:
     """Solve with triangular matrices; see :func:`rgrad.linalg.solve_triangular`.
 
@@ -270,10 +274,10 @@ def triangular_solve(
     """
     M = A.mT if transpose else A
     made = solve_triangular(M, input, upper=upper != transpose, unitriangular=unitriangular)
-    return return_types.triangular_solve(*pair_into(out, (made, A.clone()), "triangular_solve"))
+    return return_types.triangular_solve(made, A.clone())
 
 
-@overridable("input", "input2")
+@operation("orgqr")
 def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute products of Householder's reflections; see :func:`rgrad.linalg.householder_product`.
 
@@ -289,10 +293,10 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
         >>> rgrad.orgqr(rgrad.eye(1), rgrad.zeros(1))
         tensor([[1.]])
     """
-    return householder_product(input, input2, out=out)
+    return householder_product(input, input2)
 
 
-@overridable("input")
+@operation("nuclear_norm")
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Compute the sums of the singular values; see :func:`rgrad.linalg.matrix_norm`.
 
@@ -309,10 +313,10 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, o
         >>> rgrad.nuclear_norm(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]]))
         tensor(7.)
     """
-    return matrix_norm(input, "nuc", dim, keepdim, out=out)
+    return matrix_norm(input, "nuc", dim, keepdim)
 
 
-@overridable("input")
+@operation("frobenius_norm")
 def frobenius_norm(
     input: Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: Tensor | None = None
 ) -> Tensor:
@@ -331,4 +335,4 @@ def frobenius_norm(
         >>> rgrad.frobenius_norm(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]]), (0, 1))
         tensor(5.)
     """
-    return vector_norm(input, 2, dim, keepdim, out=out)
+    return vector_norm(input, 2, dim, keepdim)

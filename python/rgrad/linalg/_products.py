@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._composed import into, need_tensor, type_name
+from .._checked import operation
+from .._composed import into, type_name
 from .._core import Tensor
 from .._numeric import chain_matmul
-from .._overridable import overridable
 from ._host import check_matrix, eye_like, primitive, widened, without_autocast
 from ._solve import inv, solve
 
 
-@overridable("input", "other")
+@operation("linalg_cross")
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Compute the cross products of vectors of three elements.
 
@@ -37,8 +37,6 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
         >>> rgrad.linalg.cross(rgrad.tensor([1, 0, 0]), rgrad.tensor([0, 1, 0]))
         tensor([0, 0, 1])
     """
-    need_tensor("linalg.cross", input)
-    need_tensor("linalg.cross", other, "other")
     if input.dim() != other.dim():
         raise RuntimeError(
             f"linalg.cross: inputs must have the same number of dimensions, got {input.dim()} and {other.dim()}"
@@ -52,10 +50,10 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
     if input.dtype == _core.bool:
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     a, b = _core.broadcast_tensors(input, other)
-    return into(out, a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim), "linalg.cross")
+    return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim)
 
 
-@overridable("x", "y")
+@operation("linalg_vecdot")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Compute the dot products of vectors along a dimension.
 
@@ -72,8 +70,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
         >>> rgrad.linalg.vecdot(rgrad.tensor([1.0, 2.0]), rgrad.tensor([3.0, 4.0]))
         tensor(11.)
     """
-    need_tensor("linalg.vecdot", x)
-    need_tensor("linalg.vecdot", y, "y")
     if _core._autocasts() and _core.is_autocast_enabled(x.device.type):
         small = _core.get_autocast_dtype(x.device.type)
         x, y = (t.to(small) if t.is_floating_point() and t.dtype != _core.float64 else t for t in (x, y))
@@ -82,11 +78,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {type_name(x.dtype)} and y "
             f"of type {type_name(y.dtype)} instead"
         )
-    made = (x * y).sum(dim)
-    return into(out, made.to(x.dtype), "linalg.vecdot")
+    return (x * y).sum(dim).to(x.dtype)
 
 
-@overridable("x")
+@operation("linalg_vander")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Make Vandermonde matrices: the powers of each element in a row, from 0 up.
 
@@ -106,7 +101,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
                 [1, 2, 4],
                 [1, 3, 9]])
     """
-    need_tensor("linalg.vander", x)
     if x.dtype in (_core.float16, _core.bfloat16, _core.bool):
         raise RuntimeError(
             f"linalg.vander supports floating point, complex, and integer tensors, but got {type_name(x.dtype)}"
@@ -119,7 +113,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return _core.cat([powers.new_ones((*rows.shape, 1)), powers], -1)
 
 
-@overridable("A")
+@operation("linalg_diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Give the diagonals of matrices as a view.
 
@@ -160,7 +154,8 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
     matrices = list(tensors)
     for i, m in enumerate(matrices):
-        need_tensor("multi_dot", m, f"tensors[{i}]")
+        if not isinstance(m, Tensor):
+            raise TypeError(f"multi_dot(): argument 'tensors' must be tuple of Tensors, not of {type(m).__name__}")
         ends = i in (0, len(matrices) - 1)
         if m.dim() != 2 and not (ends and m.dim() == 1):
             raise RuntimeError(f"multi_dot(): tensor {i} must be {'1D or 2D' if ends else '2D'} but got {m.dim()}D")
@@ -179,7 +174,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     return into(out, made.squeeze(0) if row else made, "multi_dot")
 
 
-@overridable("A")
+@operation("linalg_matrix_power")
 def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Compute the powers of square matrices by repeated squaring.
 
@@ -200,7 +195,6 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         tensor([[ 8.,  0.],
                 [ 0., 27.]])
     """
-    need_tensor("linalg.matrix_power", A)
     if A.dim() < 2:
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
     if A.shape[-1] != A.shape[-2]:
@@ -210,7 +204,7 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         )
     if n == 0:
         made = A.clone().copy_(eye_like(A, A.shape[-1]).expand(A.shape))  # its gradient is 0, not missing
-        return into(out, made, "linalg.matrix_power")
+        return made
     base = inv(A) if n < 0 else A
     result, left = None, abs(n)
     while left:
@@ -220,7 +214,7 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         if left:
             base = base @ base
     assert result is not None
-    return into(out, result.clone() if n == 1 else result, "linalg.matrix_power")
+    return result.clone() if n == 1 else result
 
 
 def _exp_values(A: Any) -> Any:
@@ -263,7 +257,7 @@ _exp_apply = primitive(
 )
 
 
-@overridable("A")
+@operation("linalg_matrix_exp")
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponentials of square matrices.
 
@@ -287,7 +281,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     return _exp(A)
 
 
-@overridable("A")
+@operation("linalg_tensorinv")
 def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverse of :func:`rgrad.tensordot` with ``A``.
 
@@ -307,7 +301,6 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.linalg.tensorinv(rgrad.eye(4).reshape(2, 2, 4), 2).shape
         rgrad.Size([4, 2, 2])
     """
-    need_tensor("linalg.tensorinv", A)
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     if ind > A.dim():
@@ -319,10 +312,10 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
             f"{columns.numel()} != {rows.numel()}"
         )
     made = inv(A.reshape(rows.numel(), columns.numel())).reshape(*columns, *rows)
-    return into(out, made, "linalg.tensorinv")
+    return made
 
 
-@overridable("A", "B")
+@operation("linalg_tensorsolve")
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out: Tensor | None = None) -> Tensor:
     """Solve ``tensordot(A, X, X.dim()) = B``.
 
@@ -343,8 +336,6 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out:
         >>> rgrad.linalg.tensorsolve(rgrad.eye(4).reshape(2, 2, 4), rgrad.ones(2, 2))
         tensor([1., 1., 1., 1.])
     """
-    need_tensor("linalg.tensorsolve", A)
-    need_tensor("linalg.tensorsolve", B, "B")
     M = A if dims is None else A.movedim(tuple(dims), tuple(range(A.dim() - len(dims), A.dim())))
     wanted = M.shape[B.dim() :]
     if wanted.numel() != B.numel():
@@ -353,10 +344,10 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out:
             f"but got {wanted.numel()} != {B.numel()}"
         )
     made = solve(M.reshape(B.numel(), wanted.numel()), B.reshape(-1)).reshape(wanted)
-    return into(out, made, "linalg.tensorsolve")
+    return made
 
 
-@overridable("A", "tau")
+@operation("linalg_householder_product")
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the first columns of a product of Householder's reflections.
 
@@ -398,4 +389,4 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
         for i in reversed(range(tau.shape[-1])):
             v = V[..., i : i + 1]
             made = made - tau[..., i : i + 1].unsqueeze(-1) * (v @ (v.mT @ made))
-    return into(out, made, "torch.linalg.householder_product")
+    return made

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._composed import into, need_tensor
+from .._checked import operation
 from .._core import Tensor
-from .._overridable import overridable
 from ._host import check_matrix, named, primitive, widened
 
 SINGULAR = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular."
@@ -128,7 +127,6 @@ def _same_batch(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_pair(name: str, A: Any, B: Any, left: bool = True) -> None:
-    need_tensor(name, B, "B")
     if A.dtype != B.dtype:
         raise RuntimeError(
             f"{name}: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of type {B.dtype} "
@@ -144,7 +142,7 @@ def _check_pair(name: str, A: Any, B: Any, left: bool = True) -> None:
         )
 
 
-@overridable("A")
+@operation("linalg_inv")
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverses of square matrices.
 
@@ -165,10 +163,10 @@ def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
                 [0.0000, 0.2500]])
     """
     A = check_matrix("linalg.inv", A, square=True)
-    return into(out, _inv(A)[0], "linalg.inv")
+    return _inv(A)[0]
 
 
-@overridable("A", "B")
+@operation("linalg_solve")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """Solve systems of linear equations, ``A @ X = B``.
 
@@ -190,17 +188,16 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
         tensor([1.0000, 0.5000])
     """
     A = check_matrix("linalg.solve", A, square=True)
-    need_tensor("linalg.solve", B, "B")
     B = widened(B)
     vector = B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == A.shape[:-1])
     rhs = B.unsqueeze(-1) if vector else B
     _check_pair("linalg.solve", A, rhs, left)
     M, rhs = _same_batch(A, rhs)
     made = _solve_matrix(M, rhs) if left else _solve_matrix(M.mT, rhs.mT).mT
-    return into(out, _core._unrelated(made.squeeze(-1) if vector else made), "linalg.solve")
+    return _core._unrelated(made.squeeze(-1) if vector else made)
 
 
-@overridable("A", "B")
+@operation("linalg_solve_triangular")
 def solve_triangular(
     A: Tensor,
     B: Tensor,
@@ -233,16 +230,8 @@ def solve_triangular(
                 [2.]])
     """
     A = check_matrix("linalg.solve_triangular", A, square=True)
-    need_tensor("linalg.solve_triangular", B, "B")
     B = widened(B)
     _check_pair("linalg.solve_triangular", A, B, left)
     M, rhs = _same_batch(A, B)
     made = _triangular(M, rhs, upper, unitriangular) if left else _triangular(M.mT, rhs.mT, not upper, unitriangular).mT
-    return into(out, made, "linalg.solve_triangular")
-
-
-def pair_into(out: Any, made: tuple[Tensor, ...], name: str) -> tuple[Tensor, ...]:
-    """The results, or the tensors of ``out`` with their elements."""
-    if out is None:
-        return made
-    return tuple(into(o, m, name) for o, m in zip(out, made, strict=True))
+    return made

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import _core, return_types
-from .._composed import into, need_tensor
+from .._checked import operation
 from .._core import Tensor
 from .._info import finfo
-from .._overridable import overridable
 from ._host import add, check_matrix, eye_like, named, primitive, widened, without_autocast
-from ._solve import pair_into
 
 # ------------------------------------------------------------------------------------------------------- eigenvalues
 
@@ -54,8 +52,8 @@ def _checked_uplo(name: str, UPLO: str) -> str:
     return side
 
 
-@overridable("A")
-def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+@operation("linalg_eigh")
+def eigh(A: Tensor, UPLO: str = "L", *, out: tuple[Tensor, ...] | None = None) -> Any:
     """Compute the eigenvalues and eigenvectors of symmetric matrices.
 
     Args:
@@ -76,10 +74,10 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     """
     A = check_matrix("linalg.eigh", A, square=True)
     made = _eigh_apply(A, _checked_uplo("linalg.eigh", UPLO))
-    return return_types.linalg_eigh(*pair_into(out, made, "linalg.eigh"))
+    return return_types.linalg_eigh(*made)
 
 
-@overridable("A")
+@operation("linalg_eigvalsh")
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Compute the eigenvalues of symmetric matrices.
 
@@ -96,7 +94,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
         tensor([1., 2.])
     """
     A = check_matrix("linalg.eigvalsh", A, square=True)
-    return into(out, _eigh_apply(A, _checked_uplo("linalg.eigvalsh", UPLO))[0], "linalg.eigvalsh")
+    return _eigh_apply(A, _checked_uplo("linalg.eigvalsh", UPLO))[0]
 
 
 # --------------------------------------------------------------------------------------------------- singular values
@@ -167,8 +165,10 @@ def _svd_jvp(tangents: Any, inputs: Any, outputs: Any, full: bool) -> Any:
 _svd_apply = primitive("LinalgSvd", _svd_values, _svd_vjp, _svd_jvp, keywords=1, shapes=_svd_shapes)
 
 
-@overridable("A")
-def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
+@operation("linalg_svd")
+def svd(
+    A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: tuple[Tensor, ...] | None = None
+) -> Any:
     """Compute the singular value decomposition, ``A = U @ diag(S) @ Vh``.
 
     Args:
@@ -189,7 +189,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     """
     A = check_matrix("linalg.svd", A)
     _no_driver("linalg.svd", driver)
-    return return_types.linalg_svd(*pair_into(out, _svd_apply(A, full_matrices), "linalg.svd"))
+    return return_types.linalg_svd(*_svd_apply(A, full_matrices))
 
 
 def _no_driver(name: str, driver: str | None) -> None:
@@ -199,7 +199,7 @@ def _no_driver(name: str, driver: str | None) -> None:
         )
 
 
-@overridable("A")
+@operation("linalg_svdvals")
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """Compute the singular values of matrices.
 
@@ -217,7 +217,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
     """
     A = check_matrix("linalg.svdvals", A)
     _no_driver("linalg.svdvals", driver)
-    return into(out, _svd_apply(A, False)[1], "linalg.svdvals")
+    return _svd_apply(A, False)[1]
 
 
 # ------------------------------------------------------------------------------------ pseudo-inverse, rank, condition
@@ -278,7 +278,7 @@ _pinv_apply = primitive(
 )
 
 
-@overridable("A")
+@operation("linalg_pinv")
 def pinv(
     A: Tensor,
     rcond: float | Tensor | None = None,
@@ -309,13 +309,13 @@ def pinv(
     A = check_matrix("linalg.pinv", A, square=hermitian)
     rtol = rcond if rtol is None else rtol
     if A.numel() == 0:
-        return into(out, A.mT.clone(), "linalg.pinv")
+        return A.mT.clone()
     largest = _singular_values(A.detach(), hermitian).amax(-1)
     limits = _limits(A, largest, atol, rtol).expand(A.shape[:-2])
-    return into(out, _pinv_apply(A, limits, hermitian)[0], "linalg.pinv")
+    return _pinv_apply(A, limits, hermitian)[0]
 
 
-@overridable("A")
+@operation("linalg_matrix_rank")
 def matrix_rank(
     A: Tensor,
     tol: float | Tensor | None = None,
@@ -347,13 +347,13 @@ def matrix_rank(
         atol, rtol = tol, 0.0
     A = A.detach()
     if A.numel() == 0:
-        return into(out, _core.zeros(A.shape[:-2], dtype=_core.int64, device=A.device), "linalg.matrix_rank")
+        return _core.zeros(A.shape[:-2], dtype=_core.int64, device=A.device)
     S = _singular_values(A, hermitian)
     made = (_limits(A, S.amax(-1), atol, rtol).unsqueeze(-1) < S).sum(-1)
-    return into(out, made, "linalg.matrix_rank")
+    return made
 
 
-@overridable("A", "B")
+@operation("linalg_lstsq")
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """Solve the least squares problem ``min ||A @ X - B||``; of several solutions the smallest.
 
@@ -379,7 +379,6 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
                 [2.0000]])
     """
     A = check_matrix("torch.linalg.lstsq", A)
-    need_tensor("torch.linalg.lstsq", B, "B")
     B = widened(B)
     if A.dtype != B.dtype:
         raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype")

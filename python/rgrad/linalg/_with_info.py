@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core, return_types
+from .._checked import operation
 from .._core import Tensor
-from .._overridable import overridable
 from ._factor import lu_factor_ex
 from ._host import LinAlgError, check_matrix, eye_like
-from ._solve import SINGULAR, SINGULAR_SOLVE, _unchecked_inv, pair_into, solve
+from ._solve import SINGULAR, SINGULAR_SOLVE, _unchecked_inv, solve
 
 
-@overridable("A")
-def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
+@operation("linalg_inv_ex")
+def inv_ex(A: Tensor, *, check_errors: bool = False, out: tuple[Tensor, ...] | None = None) -> Any:
     """Compute the inverses of square matrices, and which have none.
 
     Args:
@@ -37,11 +37,13 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     if check_errors and A.device.type != "meta" and bool((info != 0).any()):
         raise LinAlgError(f"linalg.inv: {SINGULAR}")
     made = _unchecked_inv(A)[0]
-    return return_types.linalg_inv_ex(*pair_into(out, (made, info), "linalg.inv_ex"))
+    return return_types.linalg_inv_ex(made, info)
 
 
-@overridable("A", "B")
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
+@operation("linalg_solve_ex")
+def solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
+) -> Any:
     """Solve systems of linear equations as :func:`solve` does, and tell which matrices are singular.
 
     Args:
@@ -69,4 +71,4 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     made = solve(_core.where(good, A, eye_like(A, A.shape[-1])), B, left=left)
     shown = good if made.dim() == B.dim() and B.dim() >= 2 and made.dim() >= A.dim() else good[..., 0]
     made = _core.where(shown, made, _core.full_like(made, float("inf")))
-    return return_types.linalg_solve_ex(*pair_into(out, (made, info), "linalg.solve_ex"))
+    return return_types.linalg_solve_ex(made, info)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._composed import Apply, floating, into, need_tensor, of_elements
+from .._checked import operation
+from .._composed import Apply, floating, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 from ._gamma import polynomial
 
 # Up to here the power series in x^2 / 4, from here up the asymptotic one in 1 / x (Abramowitz, Stegun 9.6.10, 9.7.1).
@@ -71,7 +71,7 @@ _i1e_apply: Apply = of_elements(
 )
 
 
-@overridable("input")
+@operation("i0", casts=True)
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 0.
 
@@ -86,11 +86,10 @@ def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.i0(rgrad.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 1.2661, 2.2796])
     """
-    need_tensor("i0", input)
-    return into(out, _i0_apply(floating(input)), "i0", same_dtype=False)
+    return _i0_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_i0e", casts=True)
 def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute :func:`i0` times ``exp(-abs(input))``.
 
@@ -105,11 +104,10 @@ def i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.i0e(rgrad.tensor([0.0, 1.0]))
         tensor([1.0000, 0.4658])
     """
-    need_tensor("special_i0e", input)
-    return into(out, _i0e_apply(floating(input)), "special_i0e", same_dtype=False)
+    return _i0e_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_i1", casts=True)
 def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the modified Bessel function of the first kind of order 1.
 
@@ -124,11 +122,10 @@ def i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.i1(rgrad.tensor([0.0, 1.0]))
         tensor([0.0000, 0.5652])
     """
-    need_tensor("special_i1", input)
-    return into(out, _i1_apply(floating(input)), "special_i1", same_dtype=False)
+    return _i1_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_i1e", casts=True)
 def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute :func:`i1` times ``exp(-abs(input))``.
 
@@ -143,5 +140,4 @@ def i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.i1e(rgrad.tensor([0.0, 1.0]))
         tensor([0.0000, 0.2079])
     """
-    need_tensor("special_i1e", input)
-    return into(out, _i1e_apply(floating(input)), "special_i1e", same_dtype=False)
+    return _i1e_apply(floating(input))

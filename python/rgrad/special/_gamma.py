@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from .. import _core
-from .._composed import Apply, floating, floating_pair, into, need_tensor, of_elements
+from .._checked import operation
+from .._composed import Apply, floating, floating_pair, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 
 # Bernoulli's numbers of even index, from B2.
 _BERNOULLI = (
@@ -179,7 +179,7 @@ _lgamma_apply = of_elements("Lgamma", _lgamma, _digamma_apply)
 _zeta_apply: Apply = of_elements("Zeta", _zeta, None, lambda s, q: -s * _zeta_apply(s + 1.0, q))
 
 
-@overridable("input")
+@operation("lgamma", casts=True)
 def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the logarithm of the magnitude of the gamma function.
 
@@ -194,11 +194,10 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.lgamma(rgrad.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
     """
-    need_tensor("lgamma", input)
-    return into(out, _lgamma_apply(floating(input)), "lgamma", same_dtype=False)
+    return _lgamma_apply(floating(input))
 
 
-@overridable("input")
+@operation("digamma", casts=True)
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the derivative of the logarithm of the gamma function.
 
@@ -213,11 +212,10 @@ def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.digamma(rgrad.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
     """
-    need_tensor("digamma", input)
-    return into(out, _digamma_apply(floating(input)), "digamma", same_dtype=False)
+    return _digamma_apply(floating(input))
 
 
-@overridable("input")
+@operation("polygamma", casts=True)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the ``n``-th derivative of :func:`digamma`.
 
@@ -236,13 +234,12 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.polygamma(1, rgrad.tensor([1.0, 0.5]))
         tensor([1.6449, 4.9348])
     """
-    need_tensor("polygamma", input)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return into(out, _polygamma(n, floating(input)), "polygamma", same_dtype=False)
+    return _polygamma(n, floating(input))
 
 
-@overridable("input", "other")
+@operation("special_zeta", casts=True)
 def zeta(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor:
     """Compute Hurwitz's zeta function, the sum of ``(other + k) ** -input`` over ``k`` from 0.
 
@@ -258,10 +255,10 @@ def zeta(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = N
         >>> rgrad.special.zeta(rgrad.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
     """
-    return into(out, _zeta_apply(*floating_pair(input, other)), "special_zeta", same_dtype=False)
+    return _zeta_apply(*floating_pair(input, other))
 
 
-@overridable("input")
+@operation("mvlgamma", casts=True)
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """Compute the logarithm of the multivariate gamma function of dimension ``p``.
 
@@ -280,7 +277,6 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.mvlgamma(rgrad.tensor([3.0]), 2)
         tensor([1.5508])
     """
-    need_tensor("mvlgamma", input)
     if input.dtype == _core.bool:
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
@@ -288,4 +284,4 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     x = floating(input)
     steps = -0.5 * _core.arange(p, dtype=x.dtype, device=x.device)
     made = _lgamma_apply(x.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4.0 * math.log(math.pi)
-    return into(out, made, "mvlgamma", same_dtype=False)
+    return made

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._composed import floating_pair, into, need_tensor, of_elements
+from .._checked import operation
+from .._composed import floating_pair, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 from ._gamma import STIRLING, lgamma, polynomial
 
 # More terms than float64 needs where the argument is below 10^6 times the order; both sums stop earlier.
@@ -95,7 +95,7 @@ _gammainc_apply = of_elements("Igamma", lambda a, x: _values(a, x, False), None,
 _gammaincc_apply = of_elements("Igammac", lambda a, x: _values(a, x, True), None, lambda a, x: -_density(a, x))
 
 
-@overridable("input", "other")
+@operation("special_gammainc", casts=True)
 def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the lower incomplete gamma function of ``input`` at ``other``, divided by the gamma function.
 
@@ -111,12 +111,10 @@ def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tens
         >>> rgrad.special.gammainc(rgrad.tensor([1.0]), rgrad.tensor([2.0]))
         tensor([0.8647])
     """
-    need_tensor("special_gammainc", input)
-    need_tensor("special_gammainc", other, "other")
-    return into(out, _gammainc_apply(*floating_pair(input, other)), "igamma", same_dtype=False)
+    return _gammainc_apply(*floating_pair(input, other))
 
 
-@overridable("input", "other")
+@operation("special_gammaincc", casts=True)
 def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the upper incomplete gamma function of ``input`` at ``other``, divided by the gamma function.
 
@@ -132,9 +130,7 @@ def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         >>> rgrad.special.gammaincc(rgrad.tensor([1.0]), rgrad.tensor([2.0]))
         tensor([0.1353])
     """
-    need_tensor("special_gammaincc", input)
-    need_tensor("special_gammaincc", other, "other")
-    return into(out, _gammaincc_apply(*floating_pair(input, other)), "igammac", same_dtype=False)
+    return _gammaincc_apply(*floating_pair(input, other))
 
 
 igamma = gammainc

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._composed import Apply, floating, into, need_tensor, of_elements
+from .._checked import operation
+from .._composed import Apply, floating, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 from ._gamma import polynomial
 
 _SQRT_PI = math.sqrt(math.pi)
@@ -89,7 +89,7 @@ _log_ndtr_apply: Apply = of_elements(
 )
 
 
-@overridable("input")
+@operation("erfinv", casts=True)
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverse of the error function.
 
@@ -104,11 +104,10 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.erfinv(rgrad.tensor([0.0, 0.5, -1.0]))
         tensor([0.0000, 0.4769,   -inf])
     """
-    need_tensor("erfinv", input)
-    return into(out, _erfinv_apply(floating(input)), "erfinv", same_dtype=False)
+    return _erfinv_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_erfcx", casts=True)
 def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute ``exp(input ** 2) * erfc(input)``, which neither overflows nor vanishes for large elements.
 
@@ -123,11 +122,10 @@ def erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.erfcx(rgrad.tensor([0.0, 10.0]))
         tensor([1.0000, 0.0561])
     """
-    need_tensor("special_erfcx", input)
-    return into(out, _erfcx_apply(floating(input)), "special_erfcx", same_dtype=False)
+    return _erfcx_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_ndtr", casts=True)
 def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the area under the normal density up to each element.
 
@@ -142,11 +140,10 @@ def ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.ndtr(rgrad.tensor([-1.0, 0.0, 1.0]))
         tensor([0.1587, 0.5000, 0.8413])
     """
-    need_tensor("special_ndtr", input)
-    return into(out, 0.5 * _core.erfc(floating(input) * -(0.5**0.5)), "special_ndtr", same_dtype=False)
+    return 0.5 * _core.erfc(floating(input) * -(0.5**0.5))
 
 
-@overridable("input")
+@operation("special_ndtri", casts=True)
 def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverse of :func:`ndtr`.
 
@@ -161,11 +158,10 @@ def ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.ndtri(rgrad.tensor([0.0, 0.25, 0.5]))
         tensor([   -inf, -0.6745,  0.0000])
     """
-    need_tensor("special_ndtri", input)
-    return into(out, _ndtri_apply(floating(input)), "special_ndtri", same_dtype=False)
+    return _ndtri_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_log_ndtr", casts=True)
 def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the logarithm of :func:`ndtr`, accurate where that vanishes.
 
@@ -180,5 +176,4 @@ def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.log_ndtr(rgrad.tensor([-30.0, 0.0]))
         tensor([-454.3212,   -0.6931])
     """
-    need_tensor("special_log_ndtr", input)
-    return into(out, _log_ndtr_apply(floating(input)), "special_log_ndtr", same_dtype=False)
+    return _log_ndtr_apply(floating(input))

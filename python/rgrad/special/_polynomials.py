@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from .. import _core
-from .._composed import floating_pair, into, of_elements
+from .._checked import operation
+from .._composed import floating_pair, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 
 _Step = Callable[[float, Tensor, Tensor, Tensor], Tensor]
 
@@ -30,8 +30,8 @@ def _recurrence(name: str, first: Callable[[Tensor], Tensor], step: _Step) -> Ca
 
 
 def _named(name: str, apply: Callable[..., Tensor], what: str) -> Callable[..., Tensor]:
-    def made(input: Tensor | float, n: Tensor | int, *, out: Tensor | None = None) -> Tensor:
-        return into(out, apply(*floating_pair(input, n)), f"special_{name}", same_dtype=False)
+    def made(input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None) -> Tensor:
+        return apply(*floating_pair(input, n))
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"""Compute {what} of degree ``n``.
@@ -44,7 +44,7 @@ def _named(name: str, apply: Callable[..., Tensor], what: str) -> Callable[..., 
     Returns:
         A tensor of the broadcast shape.
     """
-    return overridable("input", "n")(made)
+    return operation(f"special_{name}", casts=True)(made)
 
 
 def _twice(k: float, x: Tensor, last: Tensor, before: Tensor) -> Tensor:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._composed import floating, floating_pair, into, need_tensor, of_elements
+from .._checked import operation
+from .._composed import floating, floating_pair, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 
 
 def _sinc_value(x: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ _entr_apply = of_elements("SpecialEntr", _entr_value, lambda x: -x.log() - 1.0)
 _xlog1py_apply = of_elements("SpecialXlog1Py", _xlog1py_value, _xlog1py_slope, lambda a, b: a / (b + 1.0))
 
 
-@overridable("input")
+@operation("sinc", casts=True)
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute ``sin(pi * x) / (pi * x)``, and 1 at 0.
 
@@ -62,11 +62,10 @@ def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.sinc(rgrad.tensor([0.0, 0.5]))
         tensor([1.0000, 0.6366])
     """
-    need_tensor("sinc", input)
-    return into(out, _sinc_apply(floating(input)), "sinc", same_dtype=False)
+    return _sinc_apply(floating(input))
 
 
-@overridable("input")
+@operation("special_entr", casts=True)
 def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute ``-x * log(x)``: 0 at 0, minus infinity below.
 
@@ -81,11 +80,10 @@ def entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.entr(rgrad.tensor([0.5, 0.0, -1.0]))
         tensor([0.3466, 0.0000,   -inf])
     """
-    need_tensor("special_entr", input)
-    return into(out, _entr_apply(floating(input)), "special_entr", same_dtype=False)
+    return _entr_apply(floating(input))
 
 
-@overridable("input", "other")
+@operation("special_xlog1py", casts=True)
 def xlog1py(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor:
     """Compute ``input * log1p(other)``, and 0 where ``input`` is 0 and ``other`` is not nan.
 
@@ -101,4 +99,4 @@ def xlog1py(input: Tensor | float, other: Tensor | float, *, out: Tensor | None 
         >>> rgrad.special.xlog1py(rgrad.tensor([0.0, 2.0]), rgrad.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
     """
-    return into(out, _xlog1py_apply(*floating_pair(input, other)), "special_xlog1py", same_dtype=False)
+    return _xlog1py_apply(*floating_pair(input, other))
