@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import inspect
 import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+from loading import load  # noqa: E402
 from nn_module_calls import CASES, NOT_CALLED, made, results  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def array(t: Any) -> np.ndarray:
@@ -106,9 +103,5 @@ def test_every_module_is_called() -> None:
 
 
 def test_the_pages_names_are_pytorchs() -> None:
-    spec = importlib.util.spec_from_file_location("nn_and_optim_table", ROOT / "scripts" / "nn_and_optim_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    table = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(table)
+    table = load("scripts/nn_and_optim_table.py")
     assert table.names() == table.torch_names()

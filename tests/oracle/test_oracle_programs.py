@@ -5,29 +5,15 @@ PyTorch's torchvision is not there: a network of the same shapes and a reader of
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-ROOT = Path(__file__).resolve().parents[1]
+from loading import load  # noqa: E402
 
-
-def kit() -> Any:
-    spec = importlib.util.spec_from_file_location("programs_kit", ROOT / "python" / "test_programs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-KIT = kit()
+KIT = load("tests/python/test_programs.py")
 
 STAND_IN = """
 import gzip, struct, sys, types

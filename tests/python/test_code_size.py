@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from loading import ROOT, load
 
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("code_size", ROOT / "scripts" / "code_size.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-code_size = load()
+code_size = load("scripts/code_size.py")
 
 
 def mangled(*parts: str) -> str:

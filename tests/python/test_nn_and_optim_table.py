@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import rgrad
+from loading import load
 from nn_module_calls import CASES, NOT_CALLED
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("nn_and_optim_table", ROOT / "scripts" / "nn_and_optim_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLE = script()
+TABLE = load("scripts/nn_and_optim_table.py")
 TEXT = TABLE.PAGE.read_text(encoding="utf-8")
 ALL = [(part, name) for part, listed in TABLE.names().items() for name in listed]
 

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from loading import load
 from nn_functional_calls import CALLS
 from rgrad.nn import functional
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("nn_functional_table", ROOT / "scripts" / "nn_functional_table.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-TABLE = script()
+TABLE = load("scripts/nn_functional_table.py")
 
 
 def test_the_page_has_every_function_and_no_other() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import rgrad
+from loading import load
 from op_kit import to_numpy
 from rgrad import nn
 
@@ -19,17 +19,10 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 pytest.importorskip("tqdm")
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits.py"
-
 
 @pytest.fixture(scope="module")
 def digits() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("digits", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("examples/digits.py")
 
 
 def first_step(digits: ModuleType, device: str) -> tuple[float, list[Any]]:
