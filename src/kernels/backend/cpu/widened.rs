@@ -4,44 +4,26 @@ use super::backend::CPU;
 use super::copy::copy;
 use super::memory::alloc::Buffer;
 use crate::backend::contract::{Backend, Memory, Operand, View};
-use crate::backend::requests::{IndexWrite, PoolPass, Request, ScatterAlong, Write};
+use crate::backend::requests::{Provenance, Request};
 use crate::error::Result;
 use crate::layout::{DType, Dims, Layout, Strides};
 use smallvec::SmallVec;
 
-/// Whether the request's kernels are for wider floats alone. The others read elements of 16 bits as they lie in memory.
+/// Whether the request's kernels are for wider floats alone. Elements of 16 bits that only move are moved as they lie.
 pub(super) fn is_needed(request: &Request) -> bool {
-    match request {
-        Request::Scan(_)
-        | Request::CumulativeExtreme(_)
-        | Request::Sort(_)
-        | Request::Mode(_)
-        | Request::Softmax(_)
-        | Request::Nll(_)
-        | Request::Norm(_)
-        | Request::Attention(_)
-        | Request::Resample(_)
-        | Request::GridSample(_)
-        | Request::Recurrent(_)
-        | Request::Gemm => true,
-        // Sums at one place are rounded once.
-        Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
-        // Elements that only move are moved as they lie.
-        Request::Pool(p) => p.pass != PoolPass::Unfold,
+    // Their kernels read and write elements of 16 bits, or call `run` themselves. What is not listed here is converted, which is always right.
+    let takes_halves = matches!(
+        request,
         Request::Fill(_)
-        | Request::Copy
-        // Reads and writes elements of 16 bits, or calls `run` itself.
-        | Request::Conv(_)
-        | Request::Pointwise(_)
-        | Request::Triangle(_)
-        | Request::Reduce(_)
-        | Request::ArgReduce(_)
-        | Request::IndexRead(_)
-        | Request::Gather(_)
-        | Request::Nonzero
-        | Request::Random(_)
-        | Request::Custom(_) => false,
-    }
+            | Request::Conv(_)
+            | Request::Pointwise(_)
+            | Request::Reduce(_)
+            | Request::ArgReduce(_)
+            | Request::Nonzero
+            | Request::Random(_)
+            | Request::Custom(_)
+    );
+    request.provenance() != Provenance::Moved && !takes_halves
 }
 
 /// A view's elements in float32, without the repetitions of broadcast dimensions.

@@ -55,6 +55,17 @@ pub enum Reads {
     InMemory,
 }
 
+/// Where the elements of results come from. Floats of 16 bits are exact where they are moved or selected, and rounded once where they are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provenance {
+    /// They are elements of operands, wherever those lie, or zeros. No value is looked at.
+    Moved,
+    /// They are elements of operands, or their positions, chosen by comparing values.
+    Selected,
+    /// They are new numbers.
+    Computed,
+}
+
 /// A request. Operands and outputs are described at each family's struct.
 #[non_exhaustive]
 #[derive(Debug, Clone, Hash)]
@@ -159,6 +170,43 @@ impl Request {
             Request::Nonzero => "nonzero",
             Request::Random(r) => r.op,
             Request::Custom(c) => c.name(),
+        }
+    }
+
+    /// Where the elements of results come from: what backends ask before they convert operands to a wider dtype.
+    pub fn provenance(&self) -> Provenance {
+        match self {
+            Request::Copy | Request::Triangle(_) | Request::IndexRead(_) | Request::Gather(_) => Provenance::Moved,
+            Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => match how {
+                Write::Set => Provenance::Moved,
+                Write::Add | Write::Multiply => Provenance::Computed,
+            },
+            Request::Pool(p) => match p.pass {
+                PoolPass::Unfold => Provenance::Moved,
+                PoolPass::Max { .. } => Provenance::Selected,
+                PoolPass::MaxAdjoint | PoolPass::Average(_) | PoolPass::AverageAdjoint(_) | PoolPass::Fold => Provenance::Computed,
+            },
+            Request::Reduce(Reduce { reducer: Reducer::Extreme { .. }, .. })
+            | Request::ArgReduce(_)
+            | Request::CumulativeExtreme(_)
+            | Request::Sort(_)
+            | Request::Mode(_)
+            | Request::Nonzero => Provenance::Selected,
+            Request::Fill(_)
+            | Request::Pointwise(_)
+            | Request::Reduce(_)
+            | Request::Scan(_)
+            | Request::Softmax(_)
+            | Request::Nll(_)
+            | Request::Norm(_)
+            | Request::Conv(_)
+            | Request::Attention(_)
+            | Request::Resample(_)
+            | Request::GridSample(_)
+            | Request::Recurrent(_)
+            | Request::Gemm
+            | Request::Random(_)
+            | Request::Custom(_) => Provenance::Computed,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Ope
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::Table;
-use crate::backend::requests::{IndexWrite, PoolPass, Reducer, Request, ScatterAlong, Write};
+use crate::backend::requests::{Provenance, Request};
 use crate::error::Result;
 use crate::layout::{BF16, DType, F16};
 use crate::pointwise::Func;
@@ -50,21 +50,9 @@ fn as_float32(v: View<'_>) -> View<'_> {
     if v.dtype.is_half() { View { dtype: DType::F32, ..v } } else { v }
 }
 
-/// Whether a request on floats of 16 bits runs in the shaders of float32.
+/// Whether a request on floats of 16 bits runs in the shaders of float32. All do that are not listed here.
 fn runs_in_float32(request: &Request) -> bool {
     !matches!(request, Request::Fill(_) | Request::Copy | Request::Pointwise(_) | Request::Random(_) | Request::Custom(_))
-}
-
-/// Whether the request makes numbers that its operands do not have.
-fn computes(request: &Request) -> bool {
-    match request {
-        Request::Reduce(r) => !matches!(r.reducer, Reducer::Extreme { .. }),
-        Request::Scan(_) | Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) => true,
-        Request::Attention(_) | Request::Conv(_) | Request::Resample(_) | Request::Gemm => true,
-        Request::Pool(p) => !matches!(p.pass, PoolPass::Max { .. } | PoolPass::Unfold),
-        Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => *how != Write::Set,
-        _ => false,
-    }
 }
 
 impl Wgpu {
@@ -78,7 +66,7 @@ impl Wgpu {
         let wide: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|o| o.map(as_float32)).collect();
         // SAFETY: the caller's; in a buffer both are the same.
         unsafe { self.run(request, &ins, &wide)? };
-        if computes(request) {
+        if request.provenance() == Provenance::Computed {
             for (out, wide) in outs.iter().zip(&wide) {
                 if let (Some(out), Some(wide)) = (out, wide)
                     && out.dtype.is_half()
