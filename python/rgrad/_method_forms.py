@@ -28,6 +28,7 @@ def _form(
         {p.name: p.default for p in parameters if p.default is not p.empty},
         tensors,
         passed,
+        numpy_names=True,
     )
     made._tensors = tuple(tensors)
     made.__signature__ = inspect.Signature(parameters, return_annotation=result)

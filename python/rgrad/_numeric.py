@@ -1,11 +1,14 @@
 """Functions of the top level that are made of others: search, integrals, differences, combinations."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from . import _core
+from ._checked import operation
 from ._composed import into
 from ._core import Tensor
 from ._overridable import overridable
@@ -18,7 +21,7 @@ def _as_tensor(value: Any, like: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------------------- search
 
 
-@overridable("sorted_sequence", "input")
+@operation("searchsorted")
 def searchsorted(
     sorted_sequence: Tensor,
     input: Tensor | float,
@@ -92,10 +95,10 @@ def searchsorted(
             low = _core.where(further, middle + 1, low)
             high = _core.where(further, high, middle)
     low = _core._unrelated(low.reshape(wanted.shape))
-    return into(out, low.to(_core.int32 if out_int32 else _core.int64), "searchsorted")
+    return low.to(_core.int32 if out_int32 else _core.int64)
 
 
-@overridable("input", "boundaries")
+@operation("bucketize")
 def bucketize(
     input: Tensor | float,
     boundaries: Tensor,
@@ -125,10 +128,10 @@ def bucketize(
     """
     if boundaries.dim() != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.dim()})")
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-@overridable("elements", "test_elements")
+@operation("isin")
 def isin(
     elements: Tensor | float,
     test_elements: Tensor | float,
@@ -150,29 +153,25 @@ def isin(
         A bool tensor of the shape of ``elements``.
 
     Raises:
-        ValueError: Both are numbers.
+        TypeError: Both are numbers.
 
     Example:
         >>> rgrad.isin(rgrad.arange(4), rgrad.tensor([2, 3]))
         tensor([False, False,  True,  True])
     """
-    if isinstance(elements, Tensor):
-        found, among = elements, _as_tensor(test_elements, elements)
-    elif isinstance(test_elements, Tensor):
-        found, among = _as_tensor(elements, test_elements), test_elements
-    else:
-        raise ValueError("isin: elements and test_elements are both numbers; one of them must be a tensor")
+    like: Any = elements if isinstance(elements, Tensor) else test_elements
+    found, among = _as_tensor(elements, like), _as_tensor(test_elements, like)
     kind = _core.promote_types(found.dtype, among.dtype)
     found, among = found.detach().to(kind), among.detach().to(kind)
     ordered = among[among == among].sort().values  # nan is equal to nothing
     if ordered.numel() == 0:
-        return into(out, _core.full(found.shape, invert, dtype=_core.bool, device=found.device), "isin")
+        return _core.full(found.shape, invert, dtype=_core.bool, device=found.device)
     at = searchsorted(ordered, found.contiguous()).clamp(max=ordered.numel() - 1)
     same: Tensor = ordered[at] == found
-    return into(out, ~same if invert else same, "isin")
+    return ~same if invert else same
 
 
-@overridable("input")
+@operation("is_nonzero")
 def is_nonzero(input: Tensor) -> bool:
     """Tell whether the one element of a tensor is not 0.
 
@@ -220,7 +219,7 @@ def _pair(name: str, y: Tensor, x: Tensor | None, dim: int) -> tuple[Tensor, Ten
     return sums, x.narrow(dim, min(1, length), max(length - 1, 0)) - x.narrow(dim, 0, max(length - 1, 0))
 
 
-@overridable("y", "x")
+@operation("trapezoid")
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """Compute the integral along a dimension by the trapezoidal rule.
 
@@ -248,7 +247,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -
 trapz = trapezoid
 
 
-@overridable("y", "x")
+@operation("cumulative_trapezoid")
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """Compute the integral up to each point by the trapezoidal rule; see :func:`trapezoid`.
 
@@ -273,7 +272,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, d
     return (sums * (dx / 2.0)).cumsum(dim) if gaps is None else (gaps * sums).cumsum(dim) / 2.0
 
 
-@overridable("input")
+@operation("gradient")
 def gradient(
     input: Tensor,
     *,
@@ -397,7 +396,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return _core.stack([grid.flatten() for grid in grids], 1)
 
 
-@overridable("input")
+@operation("combinations")
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Give all choices of ``r`` elements of a vector, in the order of :func:`itertools.combinations`.
 
@@ -433,7 +432,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[rows]
 
 
-@overridable("x")
+@operation("vander")
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Make a Vandermonde matrix: the powers of each element in a row.
 

@@ -15,12 +15,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 # an operation. `short` calls the native function where the function would do nothing else.
 _TEMPLATE = """\
 def {name}({parameters}):
+    {renamed}
     if {plain}:
         {short}
     elif _has({all}):
         return _ask({name}, ({all},), ({positional},), dict({named}))
     return _function({passed})
 """
+_NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
 # A traceback shows the line of this file that the line of the function was made from.
 _FIRST_LINE = 17
 
@@ -41,6 +43,7 @@ def cover(
     passed: str,
     short: str = "pass",
     native: Callable[..., Any] | None = None,
+    numpy_names: bool = False,
 ) -> Callable[..., Any]:
     """A function that asks the handlers of its arguments, and calls another one.
 
@@ -54,17 +57,29 @@ def cover(
         passed: The arguments of the call, as text.
         short: What is done first where all ``tensors`` are plain, as text.
         native: What ``short`` knows as ``_native``.
+        numpy_names: Take ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``, as native functions do.
 
     Returns:
         The function, without documentation.
     """
+
+    def renamed(parameter: str, value: Any, other: str, given: Any) -> Any:
+        if value is not default_of[parameter]:
+            raise TypeError(f"{name}() got both '{parameter}' and its other name '{other}'; give one of them")
+        return given
+
     names, by_name = parameters[:positional], parameters[positional:]
     required = [p for p in names if p not in default_of]
+    others = {p: other for p, other in _NUMPY_NAMES.items() if numpy_names and p in default_of}
+    optional = {*default_of, *others.values()}
+    first, last = (
+        [f"{p}=None" if p in optional else p for p in some] for some in (names, (*by_name, *others.values()))
+    )
     text = _TEMPLATE.format(
         name=name,
-        parameters=", ".join(
-            f"{p}=None" if p in default_of else p for p in (*names, *(["*", *by_name] if by_name else []))
-        ),
+        parameters=", ".join([*first, *(["*", *last] if last else [])]),
+        renamed="; ".join(f"{p} = {p} if {o} is None else _renamed('{p}', {p}, '{o}', {o})" for p, o in others.items())
+        or "pass",
         plain=" and ".join(f"type({p}) is _Tensor" for p in tensors),
         short=short,
         all=", ".join(parameters),
@@ -78,11 +93,12 @@ def cover(
         "_function": function,
         "_has": _has_torch_function_variadic,
         "_native": native,
+        "_renamed": renamed,
     }
     exec(compile("\n" * (_FIRST_LINE - 1) + text, __file__, "exec"), scope)
     made: Any = scope[name]
     made.__defaults__ = tuple(default_of[p] for p in names if p in default_of)
-    made.__kwdefaults__ = {p: default_of[p] for p in by_name if p in default_of}
+    made.__kwdefaults__ = {p: default_of[p] for p in by_name if p in default_of} | dict.fromkeys(others.values())
     covered: Callable[..., Any] = made
     return covered
 
@@ -133,6 +149,7 @@ def overridable(
             ", ".join((*names, *(f"{name}={name}" for name in by_name))),
             short,
             native,
+            calls is not None,
         )
         made._tensors, made._calls = tensors, calls or function
         return cast(F, functools.update_wrapper(made, function))
