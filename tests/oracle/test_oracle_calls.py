@@ -42,6 +42,15 @@ def test_errors_have_torchs_type(case: Case) -> None:
     assert mine.message
 
 
+@pytest.mark.parametrize("name", sorted(OWN_WAY))
+def test_what_goes_its_own_way_does_so(name: str) -> None:
+    cases = [c for _, cases in TABLES for c in cases if c[0] == name]
+    assert cases
+    for case in cases:
+        with pytest.raises(AssertionError):
+            test_errors_have_torchs_type(case)
+
+
 def test_random_numbers_have_their_distribution() -> None:
     """Our generator is our own; only what it promises is compared."""
     import rgrad

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
 from node_forms import FORMS, SETUP  # noqa: E402
+from op_functions import COMPOSED  # noqa: E402
 from op_kit import Op, Sample, as_tuple, leaves, views  # noqa: E402
 from op_table import OPS  # noqa: E402
 
@@ -97,10 +98,12 @@ def test_names_of_forms(code: str) -> None:
 
 def test_composed_functions_have_nodes_of_their_own() -> None:
     """For each function that is said to be composed there is a sample at which the names differ."""
-    for op in OPS:
-        if op.composed and op.name not in SAME_LAST_NODE:
-            pairs = [(of_operation(rgrad, op, s), of_operation(torch, op, s)) for s in op.all_samples()]
-            assert any(a != b for a, b in pairs), op.name
+    composed = [op for op in OPS if op.composed]
+    assert {op.name for op in composed} == set(COMPOSED)
+    for op in composed:
+        pairs = [(of_operation(rgrad, op, s), of_operation(torch, op, s)) for s in op.all_samples()]
+        assert any(a != b for a, b in pairs) == (op.name not in SAME_LAST_NODE), op.name
+        assert any(COMPOSED[op.name] in theirs for _, theirs in pairs), op.name
 
 
 def test_the_list_of_differences_is_no_longer_than_it_must_be() -> None:

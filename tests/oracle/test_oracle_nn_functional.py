@@ -427,6 +427,13 @@ def test_values_and_derivatives(name: str) -> None:
         assert all(not np.any(extra) for extra in [*ours[len(theirs) :], *theirs[len(ours) :]])
 
 
+@pytest.mark.parametrize("name", sorted(ONE_ORDER))
+def test_pytorch_has_no_second_derivative(name: str) -> None:
+    call, arrays = CASES[name](np.random.default_rng(zlib.crc32(name.encode())))
+    with pytest.raises(RuntimeError):
+        derivatives(torch, call, arrays, True, 0)
+
+
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"cdist", "pdist"}))
 def test_float32(name: str) -> None:
     rng = np.random.default_rng(zlib.crc32(name.encode()) + 1)

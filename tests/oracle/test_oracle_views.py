@@ -101,20 +101,19 @@ CALLS = (
 )
 
 # torch's flip keeps the order of a permuted tensor's dimensions; rgrad's result is row-major.
-FREE_STRIDES = ("{}.flip(0)",)
-# A result of one element that shares no memory in torch; here it is a view of one that nobody else has.
-FREE_BASE = ("{}.index_select(0,T.tensor([0]))",)
-# torch refuses to choose from nothing in other words, and with another type.
-FREE_ERROR = ("{}.index_select(0,T.tensor([0]))",)
+FREE_STRIDES = "{}.flip(0)"
+# A result of one element shares no memory in torch; here it is a view of one that nobody else has. And torch refuses to
+# choose from nothing in other words, and with another type.
+FREE_BASE_AND_ERROR = "{}.index_select(0,T.tensor([0]))"
 
 
 def seen(T: Any, x: Any, call: str) -> Any:
     """All that can be seen of a result. The offset of nothing says nothing."""
     if isinstance(x, T.Tensor):
         out = [tuple(x.shape), x.detach().tolist()]
-        if call not in FREE_STRIDES:
+        if call != FREE_STRIDES:
             out += [visible_strides(x), x.is_contiguous()]
-        if call not in FREE_BASE:
+        if call != FREE_BASE_AND_ERROR:
             out += [x._is_view(), x._base is not None]
         return [*out, x.storage_offset() if x.numel() else 0]
     if isinstance(x, (tuple, list)) and not isinstance(x, T.Size):
@@ -122,17 +121,31 @@ def seen(T: Any, x: Any, call: str) -> Any:
     return x
 
 
-@pytest.mark.parametrize("x", TENSORS)
-@pytest.mark.parametrize("call", CALLS)
-def test_layouts(call: str, x: str) -> None:
-    outcomes = []
+def outcomes(call: str, x: str) -> list[Any]:
+    """What becomes of a call here and in PyTorch."""
+    made = []
     for T in (rgrad, torch):
         scope: dict[str, Any] = {"T": T}
         exec(SETUP, scope)
-        outcomes.append(attempt(lambda scope=scope: eval(call.replace("{}", f"({x})"), scope)))
-    mine, theirs = outcomes
+        made.append(attempt(lambda scope=scope: eval(call.replace("{}", f"({x})"), scope)))
+    return made
+
+
+@pytest.mark.parametrize("call", [FREE_STRIDES, FREE_BASE_AND_ERROR])
+def test_what_is_free_differs(call: str) -> None:
+    def told(T: Any, made: Any) -> Any:
+        return made.error or seen(T, made.value, "")
+
+    pairs = [outcomes(call, x) for x in TENSORS]
+    assert any(told(rgrad, mine) != told(torch, theirs) for mine, theirs in pairs)
+
+
+@pytest.mark.parametrize("x", TENSORS)
+@pytest.mark.parametrize("call", CALLS)
+def test_layouts(call: str, x: str) -> None:
+    mine, theirs = outcomes(call, x)
     assert (mine.error is None) == (theirs.error is None), (mine, theirs)
     if theirs.error is None:
         assert seen(rgrad, mine.value, call) == seen(torch, theirs.value, call)
-    elif call not in FREE_ERROR:
+    elif call != FREE_BASE_AND_ERROR:
         assert issubclass(mine.error or object, theirs.error), (mine, theirs)
