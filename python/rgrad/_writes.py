@@ -28,22 +28,67 @@ def _reduce_at(ufunc: Any, start: Any, input: Tensor, dim: int, index: Tensor, s
     return _core.from_numpy(made).to(input.device)
 
 
-def _function(name: str, rules: tuple[Any, ...]) -> Any:
-    """The ``apply`` of a Function with these methods."""
-    made: Any = type(name, (Function,), {"__module__": __name__, **{f.__name__: staticmethod(f) for f in rules}})
-    return made.apply
+def _at_positions(
+    name: str,
+    ufunc: Any,
+    start: Callable[[Any], Any],
+    slopes: Callable[[Any, int, bool], tuple[Tensor, Tensor]],
+    keeps_output: bool = False,
+) -> Any:
+    """A differentiable function that combines elements of ``src`` at positions.
 
+    Args:
+        name: The name of its node, without the suffix.
+        ufunc: NumPy's function of two elements.
+        start: Gives, of a dtype, what a combination of nothing is.
+        slopes: Of what is saved (input, src, index, output), ``dim`` and ``include``: the derivatives of the results by
+            the elements of ``input``, and by those elements of ``src`` that have a position.
+        keeps_output: Whether the output is saved, too.
 
-def _extreme(name: str, ufunc: Any, start: Callable[[Any], Any]) -> Any:
-    """The largest or smallest at positions; equal ones share the gradient."""
+    Returns:
+        A function of ``(input, src, index, dim, include)``.
+    """
 
     def forward(input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Tensor:
         return _reduce_at(ufunc, start, input, dim, index, src, include)
 
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
         input, src, index, ctx.dim, ctx.include = inputs
-        ctx.save_for_backward(input, src, index, output)
-        ctx.save_for_forward(input, src, index, output)
+        saved = (input, src, index, output) if keeps_output else (input, src, index)
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        saved = ctx.saved_tensors
+        mine, theirs = slopes(saved, ctx.dim, ctx.include)
+        part = grad.gather(ctx.dim, saved[2]) * theirs
+        if part.shape != saved[1].shape:
+            whole = _core.zeros_like(saved[1])
+            whole[tuple(slice(n) for n in part.shape)] = part
+            part = whole
+        return grad * mine, part, None, None, None
+
+    def jvp(ctx: Any, moved: Tensor | None, source: Tensor | None, *rest: Any) -> Tensor:
+        # Inside a transform saved tensors have their own tangents, which would be taken a second time.
+        saved = tuple(_core._primal(x) for x in ctx.saved_tensors)
+        index = saved[2]
+        mine, theirs = slopes(saved, ctx.dim, ctx.include)
+        made = _core.zeros_like(saved[0]) if moved is None else moved * mine
+        if source is not None:
+            made = made.scatter_add(ctx.dim, index, source[tuple(slice(n) for n in index.shape)] * theirs)
+        return made
+
+    def vmap(info: Any, in_dims: Any, input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Any:
+        tensors = batched_first(info, in_dims[:3], (input, src, index))
+        return made.apply(*tensors, dim + 1, include), 0
+
+    rules = (forward, setup_context, backward, jvp, vmap)
+    made: Any = type(name, (Function,), {"__module__": __name__, **{f.__name__: staticmethod(f) for f in rules}})
+    return made.apply
+
+
+def _extreme(name: str, ufunc: Any, start: Callable[[Any], Any]) -> Any:
+    """The largest or smallest at positions; equal ones share the gradient."""
 
     def shares(saved: Any, dim: int, include: bool) -> tuple[Tensor, Tensor]:
         input, src, index, output = saved
@@ -56,31 +101,7 @@ def _extreme(name: str, ufunc: Any, start: Callable[[Any], Any]) -> Any:
         count = mine.scatter_add(dim, index, theirs)
         return mine / count, theirs / count.gather(dim, index)
 
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        saved = ctx.saved_tensors
-        mine, theirs = shares(saved, ctx.dim, ctx.include)
-        part = grad.gather(ctx.dim, saved[2]) * theirs
-        if part.shape != saved[1].shape:
-            whole = _core.zeros_like(saved[1])
-            whole[tuple(slice(n) for n in part.shape)] = part
-            part = whole
-        return grad * mine, part, None, None, None
-
-    def jvp(ctx: Any, moved: Tensor | None, source: Tensor | None, *rest: Any) -> Tensor:
-        input, src, index, output = (_core._primal(x) for x in ctx.saved_tensors)
-        mine, theirs = shares((input, src, index, output), ctx.dim, ctx.include)
-        made = _core.zeros_like(output) if moved is None else moved * mine
-        if source is not None:
-            made = made.scatter_add(ctx.dim, index, source[tuple(slice(n) for n in index.shape)] * theirs)
-        return made
-
-    def vmap(info: Any, in_dims: Any, input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Any:
-        tensors = batched_first(info, in_dims[:3], (input, src, index))
-        return apply(*tensors, dim + 1, include), 0
-
-    rules = (forward, setup_context, backward, jvp, vmap)
-    apply = _function(name, rules)
-    return apply
+    return _at_positions(name, ufunc, start, shares, keeps_output=True)
 
 
 def _with_zeros(nonzero: Tensor, is_zero: Tensor, count: Tensor, zero: Tensor, factor: Tensor) -> Tensor:
@@ -93,14 +114,6 @@ def _with_zeros(nonzero: Tensor, is_zero: Tensor, count: Tensor, zero: Tensor, f
 
 def _product(name: str) -> Any:
     """The product at positions; its derivative is made of products without one factor."""
-
-    def forward(input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Tensor:
-        return _reduce_at(np.multiply, lambda kind: np.ones((), kind), input, dim, index, src, include)
-
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        input, src, index, ctx.dim, ctx.include = inputs
-        ctx.save_for_backward(input, src, index)
-        ctx.save_for_forward(input, src, index)
 
     def others(saved: Any, dim: int, include: bool) -> tuple[Tensor, Tensor]:
         """For each factor the product of the others at its place."""
@@ -123,30 +136,7 @@ def _product(name: str) -> Any:
         rest = _with_zeros(rest, theirs, count, zero_at, part)
         return (_with_zeros(own, mine, zeros, zero, input) if include else own), rest
 
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        saved = ctx.saved_tensors
-        mine, theirs = others(saved, ctx.dim, ctx.include)
-        part = grad.gather(ctx.dim, saved[2]) * theirs
-        if part.shape != saved[1].shape:
-            whole = _core.zeros_like(saved[1])
-            whole[tuple(slice(n) for n in part.shape)] = part
-            part = whole
-        return grad * mine, part, None, None, None
-
-    def jvp(ctx: Any, moved: Tensor | None, source: Tensor | None, *rest: Any) -> Tensor:
-        input, src, index = (_core._primal(x) for x in ctx.saved_tensors)
-        mine, theirs = others((input, src, index), ctx.dim, ctx.include)
-        made = _core.zeros_like(input) if moved is None else moved * mine
-        if source is not None:
-            made = made.scatter_add(ctx.dim, index, source[tuple(slice(n) for n in index.shape)] * theirs)
-        return made
-
-    def vmap(info: Any, in_dims: Any, input: Tensor, src: Tensor, index: Tensor, dim: int, include: bool) -> Any:
-        tensors = batched_first(info, in_dims[:3], (input, src, index))
-        return apply(*tensors, dim + 1, include), 0
-
-    rules = (forward, setup_context, backward, jvp, vmap)
-    apply = _function(name, rules)
+    apply = _at_positions(name, np.multiply, lambda kind: np.ones((), kind), others)
     return apply
 
 
