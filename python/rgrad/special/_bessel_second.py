@@ -16,9 +16,9 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from .. import _core
-from .._composed import Apply, floating, into, need_tensor, of_elements
+from .._checked import operation
+from .._composed import Apply, floating, of_elements
 from .._core import Tensor
-from .._overridable import overridable
 from ._gamma import polynomial
 
 _EULER = Decimal("0.57721566490153286060651209008240243104215933593992359880576723488486772677766467")
@@ -201,7 +201,7 @@ _k1e: Apply = of_elements(
 )
 
 
-@overridable("input")
+@operation("special_bessel_j0", casts=True)
 def bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the Bessel function of the first kind of order 0.
 
@@ -216,11 +216,10 @@ def bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.bessel_j0(rgrad.tensor([0.0, 1.0, 2.0]))
         tensor([1.0000, 0.7652, 0.2239])
     """
-    need_tensor("special_bessel_j0", input)
-    return into(out, _j0(floating(input)), "special_bessel_j0", same_dtype=False)
+    return _j0(floating(input))
 
 
-@overridable("input")
+@operation("special_bessel_j1", casts=True)
 def bessel_j1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the Bessel function of the first kind of order 1.
 
@@ -235,11 +234,10 @@ def bessel_j1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.bessel_j1(rgrad.tensor([0.0, 1.0, 2.0]))
         tensor([0.0000, 0.4401, 0.5767])
     """
-    need_tensor("special_bessel_j1", input)
-    return into(out, _j1(floating(input)), "special_bessel_j1", same_dtype=False)
+    return _j1(floating(input))
 
 
-@overridable("input")
+@operation("special_bessel_y0", casts=True)
 def bessel_y0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the Bessel function of the second kind of order 0.
 
@@ -254,11 +252,10 @@ def bessel_y0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.bessel_y0(rgrad.tensor([0.5, 1.0, 2.0]))
         tensor([-0.4445,  0.0883,  0.5104])
     """
-    need_tensor("special_bessel_y0", input)
-    return into(out, _y0(floating(input)), "special_bessel_y0", same_dtype=False)
+    return _y0(floating(input))
 
 
-@overridable("input")
+@operation("special_bessel_y1", casts=True)
 def bessel_y1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the Bessel function of the second kind of order 1.
 
@@ -273,11 +270,10 @@ def bessel_y1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.bessel_y1(rgrad.tensor([0.5, 1.0, 2.0]))
         tensor([-1.4715, -0.7812, -0.1070])
     """
-    need_tensor("special_bessel_y1", input)
-    return into(out, _y1(floating(input)), "special_bessel_y1", same_dtype=False)
+    return _y1(floating(input))
 
 
-@overridable("input")
+@operation("special_modified_bessel_k0", casts=True)
 def modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 0.
 
@@ -292,11 +288,10 @@ def modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.modified_bessel_k0(rgrad.tensor([0.5, 1.0, 2.0]))
         tensor([0.9244, 0.4210, 0.1139])
     """
-    need_tensor("special_modified_bessel_k0", input)
-    return into(out, _k0(floating(input)), "special_modified_bessel_k0", same_dtype=False)
+    return _k0(floating(input))
 
 
-@overridable("input")
+@operation("special_modified_bessel_k1", casts=True)
 def modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the modified Bessel function of the second kind of order 1.
 
@@ -311,11 +306,10 @@ def modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         >>> rgrad.special.modified_bessel_k1(rgrad.tensor([0.5, 1.0, 2.0]))
         tensor([1.6564, 0.6019, 0.1399])
     """
-    need_tensor("special_modified_bessel_k1", input)
-    return into(out, _k1(floating(input)), "special_modified_bessel_k1", same_dtype=False)
+    return _k1(floating(input))
 
 
-@overridable("input")
+@operation("special_scaled_modified_bessel_k0", casts=True)
 def scaled_modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute :func:`modified_bessel_k0` times ``exp(input)``.
 
@@ -330,11 +324,10 @@ def scaled_modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Te
         >>> rgrad.special.scaled_modified_bessel_k0(rgrad.tensor([0.5, 1.0, 2.0]))
         tensor([1.5241, 1.1445, 0.8416])
     """
-    need_tensor("special_scaled_modified_bessel_k0", input)
-    return into(out, _k0e(floating(input)), "special_scaled_modified_bessel_k0", same_dtype=False)
+    return _k0e(floating(input))
 
 
-@overridable("input")
+@operation("special_scaled_modified_bessel_k1", casts=True)
 def scaled_modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute :func:`modified_bessel_k1` times ``exp(input)``.
 
@@ -349,5 +342,4 @@ def scaled_modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Te
         >>> rgrad.special.scaled_modified_bessel_k1(rgrad.tensor([0.5, 1.0, 2.0]))
         tensor([2.7310, 1.6362, 1.0335])
     """
-    need_tensor("special_scaled_modified_bessel_k1", input)
-    return into(out, _k1e(floating(input)), "special_scaled_modified_bessel_k1", same_dtype=False)
+    return _k1e(floating(input))
