@@ -7,12 +7,12 @@ A test runs it with --check.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import subprocess
 import sys
 from pathlib import Path
 
+from kept import main
 from rgrad import _core
 from rgrad._late_methods import LATE
 
@@ -68,20 +68,5 @@ def formatted() -> str:
     return text
 
 
-def main() -> int:
-    """Write the stub; with --check, fail if that would change it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if it is not current")
-    options = parser.parse_args()
-    new = formatted()
-    if not options.check:
-        TARGET.write_text(new, encoding="utf-8")
-        return 0
-    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == new:
-        return 0
-    print("The stub is not current: run python scripts/make_package_stub.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, TARGET, formatted))

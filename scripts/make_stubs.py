@@ -7,8 +7,6 @@ A test runs it with --check, and `stubtest` compares the stub with the module.
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import inspect
 import re
 import subprocess
@@ -22,6 +20,7 @@ from typing import Any
 import rgrad._core as core
 import rgrad._late_methods as late_methods
 import stub_types as types_of
+from kept import main
 from rgrad import return_types
 
 TARGET = Path(__file__).resolve().parents[1] / "python" / "rgrad" / "_core.pyi"
@@ -401,24 +400,5 @@ def tables() -> dict[str, Table]:
     }
 
 
-def main() -> int:
-    """Write the stub; with --check, say what would change."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail with a diff if it is not current")
-    parser.add_argument("--file", type=Path, default=TARGET, help="the stub")
-    options = parser.parse_args()
-    new = formatted()
-    if not options.check:
-        options.file.write_text(new, encoding="utf-8")
-        return subprocess.run([sys.executable, "-m", "ruff", "check", options.file], check=False).returncode
-    old = options.file.read_text(encoding="utf-8")
-    if old == new:
-        return 0
-    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), str(options.file), "made anew", lineterm="")
-    print("\n".join(diff))
-    print("The stub is not current: run python scripts/make_stubs.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, TARGET, formatted))

@@ -11,15 +11,14 @@ Needs an adapter with 64-bit floats, such as Mesa's software adapter.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import warnings
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from kept import ROOT, line, main
+
 PAGE = ROOT / "docs" / "nn-and-optim.md"
 NAMES = ROOT / "tests" / "data" / "torch_names.json"
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -169,7 +168,6 @@ def trained(name: str, device: str, steps: int, load_at: int = -1) -> tuple[floa
 
     rgrad.manual_seed(0)
     at = rgrad.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=rgrad.float64, device=device, requires_grad=True)
-    sparse = name == "SparseAdam"
     options = {"Muon": {"lr": 0.02}, "Adadelta": {"lr": 5.0}, "Adafactor": {"lr": 0.1}}.get(name, {"lr": 0.05})
     make = getattr(rgrad.optim, name)
     optimizer = make([at], **options)
@@ -188,7 +186,6 @@ def trained(name: str, device: str, steps: int, load_at: int = -1) -> tuple[floa
             optimizer.load_state_dict(state)
         loss()
         optimizer.step(loss)
-    assert not sparse or at.grad is not None
     return first, at.detach().cpu().flatten().tolist()
 
 
@@ -281,10 +278,6 @@ def row(part: str, name: str) -> Row:
     return (f"`{name}`", "yes")
 
 
-def line(cells: Row) -> str:
-    return "| " + " | ".join(cells) + " |\n"
-
-
 def page() -> str:
     """The text of docs/nn-and-optim.md."""
     text = HEAD
@@ -295,20 +288,9 @@ def page() -> str:
     return text.rstrip("\n") + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    parser.add_argument("--names", action="store_true", help="write PyTorch's names")
-    arguments = parser.parse_args()
-    if arguments.names:
-        NAMES.write_text(json.dumps(torch_names(), indent=1) + "\n", encoding="utf-8")
-        return 0
-    text = page()
-    if arguments.check:
-        return int(PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
+def write_names() -> None:
+    NAMES.write_text(json.dumps(torch_names(), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, PAGE, page, {"--names": ("write PyTorch's names", write_names)}))

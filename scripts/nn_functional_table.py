@@ -10,14 +10,13 @@ numeric ones. Needs an adapter with 64-bit floats, such as Mesa's software adapt
 
 from __future__ import annotations
 
-import argparse
 import sys
 import warnings
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from kept import ROOT, line, main
+
 PAGE = ROOT / "docs" / "nn-functional.md"
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
@@ -137,25 +136,10 @@ def row(name: str) -> Row:
         return (f"`{name}`", dtypes_of(name, "cpu"), dtypes_of(name, "wgpu"), *derivatives_of(name))
 
 
-def line(cells: Row) -> str:
-    return "| " + " | ".join(cells) + " |\n"
-
-
 def page() -> str:
     """The text of docs/nn-functional.md."""
     return HEAD + line(COLUMNS) + line(("---",) * len(COLUMNS)) + "".join(line(row(name)) for name in names())
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
-    arguments = parser.parse_args()
-    text = page()
-    if arguments.check:
-        return int(PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, PAGE, page))

@@ -11,11 +11,10 @@ adapter.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from kept import ROOT, line, main
+
 PAGE = ROOT / "docs" / "operations-by-device.md"
 DEVICES = ("cpu", "wgpu")
 
@@ -69,9 +68,6 @@ def page() -> str:
             parts.append(where + text)
         return ", ".join(parts)
 
-    def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cells) + " |\n"
-
     text = HEAD + "## Requests\n\n" + line(["request", *dtypes]) + line(["---"] * (1 + len(dtypes)))
     for name, of in table.items():
         if name not in rows:
@@ -87,20 +83,5 @@ def page() -> str:
     return text + "\n" + "".join(f"{n}. {note}\n" for n, note in enumerate(notes, 1))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="compare with the page instead of writing it")
-    args = parser.parse_args()
-    text = page()
-    if not args.check:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    name = PAGE.relative_to(ROOT)
-    print(f"{name} is not up to date: run python scripts/operations_by_device.py", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, PAGE, page))

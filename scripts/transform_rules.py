@@ -10,14 +10,13 @@ slow path.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+from kept import ROOT, main
+
 PAGE = ROOT / "docs" / "transform-rules.md"
 
 HEAD = """\
@@ -95,15 +94,5 @@ def page() -> str:
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
-    text = page()
-    if parser.parse_args().check:
-        return int(PAGE.read_text(encoding="utf-8") != text)
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, PAGE, page))

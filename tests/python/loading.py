@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def load(path: str) -> ModuleType:
     """The module of a file of the repository, known to `sys.modules` by the file's name."""
     file = ROOT / path
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # scripts import each other
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
