@@ -6,7 +6,7 @@ Native functions have their arguments checked where they are converted; here the
 import numbers
 import operator
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ._composed import check_out, into
 from ._core import Tensor
@@ -82,22 +82,23 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         texts = {p: function.__annotations__[p] for p in names}
         kinds = {p: _KINDS[t.removesuffix(" | None")] for p, t in texts.items() if t.removesuffix(" | None") in _KINDS}
+        tests = {p: test for p, (_, test) in kinds.items()}
         optional = {p for p, t in texts.items() if t.endswith(" | None")}
         operands = [p for p in names if texts[p] in ("Tensor", "Tensor | float")]
         any_operand = all(texts[p] == "Tensor | float" for p in operands)
         positional = names[: code.co_argcount]
 
-        def check(parameter: str, value: Any) -> None:
-            kind = kinds.get(parameter)
-            if kind is None or kind[1](value) or (value is None and parameter in optional):
-                return
+        def refuse(parameter: str, value: Any) -> NoReturn:
             place = f" (position {positional.index(parameter) + 1})" if parameter in positional else ""
-            raise TypeError(f"{name}(): argument '{parameter}'{place} must be {kind[0]}, not {type(value).__name__}")
+            kind = kinds[parameter][0]
+            raise TypeError(f"{name}(): argument '{parameter}'{place} must be {kind}, not {type(value).__name__}")
 
         def run(*args: Any, **kwargs: Any) -> Any:
             given = {**dict(zip(positional, args, strict=False)), **kwargs}
             for parameter, value in given.items():
-                check(parameter, value)
+                test = tests.get(parameter)
+                if test is not None and not test(value) and not (value is None and parameter in optional):
+                    refuse(parameter, value)
             if any_operand and not any(isinstance(given[p], Tensor) for p in operands):
                 found = " and ".join(type(given[p]).__name__ for p in operands)
                 raise TypeError(f"{name}(): one of the operands must be Tensor, but they are {found}")
