@@ -1273,7 +1273,7 @@ class Tensor:
     ) -> Tensor:
         """A tensor of zeros with this tensor's dtype and device as defaults."""
     def nextafter(self, other: Tensor) -> Tensor:
-        """Give the next float from ``input`` towards ``other``. It has no derivative."""
+        """Give the next float from ``input`` towards ``other``. The derivative is that of ``input``."""
     def nextafter_(self, other: Tensor) -> Tensor:
         """Write the result of ``nextafter(other)`` to this tensor."""
     @overload
@@ -2363,6 +2363,9 @@ def _torch_function_modes() -> list[Any]:
 
 def _tracked_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1."""
+
+def _unrelated(t: Any) -> Tensor:
+    """The tensor, a view of a result that nobody else has, as no view of it."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
     """The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and
@@ -5074,6 +5077,7 @@ __all__ = [
     "_top_level",
     "_torch_function_modes",
     "_tracked_graph_task_id",
+    "_unrelated",
     "_unwrap",
     "_wgpu_check_process",
     "_wgpu_counts",
