@@ -495,7 +495,14 @@ COUNTED: dict[str, Work] = {
         lib.nn.Sequential(lib.nn.Linear(4, 6), lib.nn.Tanh(), lib.nn.Linear(6, 2))(leaf(lib, A)).sum().backward()
     ),
     "elementwise": lambda lib: (leaf(lib, A) * 2).tanh().sum().backward(),
+    "rnn": lambda lib: lib.nn.RNN(3, 5)(lib.tensor(SEQUENCES))[0].sum().backward(),
+    "rnn with relu": lambda lib: lib.nn.RNN(3, 5, 2, nonlinearity="relu")(lib.tensor(SEQUENCES))[0].sum().backward(),
+    "gru": lambda lib: lib.nn.GRU(3, 5, bidirectional=True)(lib.tensor(SEQUENCES))[0].sum().backward(),
+    "gru of differentiable data": lambda lib: lib.nn.GRU(3, 5)(leaf(lib, SEQUENCES))[0].sum().backward(),
+    "gru without gradients": lambda lib: lib.nn.GRU(3, 5, 2)(lib.tensor(SEQUENCES))[0].detach(),
+    "lstm cell": lambda lib: lib.nn.LSTMCell(3, 5)(lib.tensor(SEQUENCES[0]))[0].sum().backward(),
 }
+SEQUENCES = RNG.random((7, 2, 3)).astype("float32")
 RNG_STATE = (RNG.random((2, 4, 9)).astype("float32"), RNG.random((6, 2, 3)).astype("float32"))
 
 
@@ -511,6 +518,25 @@ def test_flop_counter(name: str) -> None:
     assert ours[0] == theirs[0]
     # A module's backward counts for it in both.
     assert {m: n for m, n in ours[1].items() if n} == {m: n for m, n in theirs[1].items() if n}
+
+
+def test_the_bare_profiler_has_the_same_interface() -> None:
+    import inspect
+
+    from torch.profiler import _KinetoProfile as Theirs
+
+    from rgrad.profiler import _KinetoProfile
+
+    public = [name for name in dir(Theirs) if not name.startswith("_")]
+    assert [name for name in public if not hasattr(_KinetoProfile, name)] == []
+    assert list(inspect.signature(_KinetoProfile).parameters) == list(inspect.signature(Theirs).parameters)
+    for kind, lib in ((Theirs, torch), (_KinetoProfile, rgrad)):
+        prof = kind(activities=[lib.profiler.ProfilerActivity.CPU], record_shapes=True)
+        prof.start()
+        lib.tensor(A) * lib.tensor(C)
+        prof.stop()
+        assert "aten::mul" in [e.name for e in prof.events()]
+        assert issubclass(lib.profiler.profile, kind)
 
 
 def test_measurements_and_comparisons_are_the_same_text() -> None:

@@ -61,6 +61,42 @@ def test_attention() -> None:
     assert counts["aten._scaled_dot_product_flash_attention_backward"] == forward * 5 // 2
 
 
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_recurrent_layers(kind: str) -> None:
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
+    layer = getattr(nn, kind)(3, 5)
+    data, width = rgrad.rand(7, 2, 3), gates * 5
+    with FlopCounterMode(display=False) as counter:
+        layer(data)[0].sum().backward()
+    counts = counter.get_flop_counts()
+    forward = 2 * 14 * width * (3 + 5)
+    # Of the states' gradients the first one is not wanted.
+    backward = 2 * 14 * width * 3 + 2 * width * 5 * (14 + 12)
+    assert counts["Global"] == {"aten.addmm": forward, "aten.mm": backward}
+    assert counts[kind] == counts["Global"]
+
+
+def test_recurrent_layers_in_gradients_of_gradients_are_counted_once() -> None:
+    layer, data = nn.GRU(3, 5), rgrad.rand(4, 2, 3)
+    with FlopCounterMode(display=False) as counter:
+        out = layer(data)[0].sum()
+        once = counter.get_total_flops()
+        rgrad.autograd.grad(out, layer.weight_hh_l0, create_graph=True)
+    # The steps are run again, and have gradients for weights and states; nothing is counted twice.
+    assert once < counter.get_total_flops() - once < 4 * once
+
+
+def test_projections_and_packed_sequences() -> None:
+    layer = nn.LSTM(3, 6, proj_size=2)
+    with FlopCounterMode(display=False) as counter:
+        layer(rgrad.rand(5, 2, 3))
+    assert counter.get_total_flops() == 2 * 10 * (24 * 3 + 24 * 2 + 6 * 2)
+    packed = nn.utils.rnn.pack_padded_sequence(rgrad.rand(5, 2, 3), [5, 2])
+    with FlopCounterMode(display=False) as counter:
+        nn.GRU(3, 4)(packed)
+    assert counter.get_total_flops() == 2 * 7 * (12 * 3 + 12 * 4)
+
+
 def test_modules_have_their_backward() -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     with FlopCounterMode(display=False) as counter:

@@ -213,6 +213,45 @@ def retained() -> Any:
     return h
 
 
+def evaluation() -> Any:
+    net = nn.Linear(4, 1)
+    total: Any = 0.0
+    for _ in range(STEPS):
+        total += net(rgrad.ones(2, 4)).mean()
+    return total
+
+
+def epochs_with_evaluation() -> Any:
+    net = nn.Linear(4, 1)
+    history = []
+    for _ in range(STEPS):
+        net(rgrad.ones(2, 4)).mean().backward()
+        total: Any = 0.0
+        for _ in range(12):
+            total += net(rgrad.ones(2, 4)).mean()
+        history.append(total)
+    return history
+
+
+def states_that_are_cut() -> Any:
+    net, state = nn.LSTM(3, 4), None
+    for _ in range(STEPS):
+        out, state = net(rgrad.ones(5, 2, 3), state)
+        out.sum().backward()
+        state = tuple(t.detach() for t in state)
+    return state
+
+
+def the_best() -> Any:
+    w = rgrad.ones(4, requires_grad=True)
+    best = None
+    for i in range(STEPS):
+        loss = step(w * (STEPS - i))
+        loss.backward()
+        best = loss if best is None or loss < best else best
+    return best
+
+
 def adversaries() -> Any:
     first, second = nn.Linear(3, 3), nn.Linear(3, 1)
     for _ in range(STEPS):
@@ -237,6 +276,10 @@ def adversaries() -> Any:
         inner_steps,
         retained,
         adversaries,
+        evaluation,
+        epochs_with_evaluation,
+        states_that_are_cut,
+        the_best,
     ],
 )
 def test_other_loops_are_not(loop: Callable[[], object]) -> None:

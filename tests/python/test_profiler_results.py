@@ -387,3 +387,22 @@ def test_steps_of_tracker() -> None:
     assert tracker.increment_step("a test") == before + 1
     assert tracker.erase_step_count("a test")
     assert not tracker.erase_step_count("a test")
+
+
+def test_the_bare_profiler_has_no_steps() -> None:
+    from rgrad.profiler import _KinetoProfile
+
+    prof = _KinetoProfile(record_shapes=True, with_modules=True)
+    with pytest.raises(AssertionError, match="Profiler must be initialized before"):
+        prof.stop()
+    prof.start()
+    rgrad.nn.Linear(2, 3)(rgrad.ones(4, 2))
+    prof.stop()
+    assert "nn.Module: Linear_0" in names(prof.events())
+    assert not hasattr(prof, "step")
+    assert isinstance(profile(), _KinetoProfile)
+
+
+def test_execution_traces_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="export_chrome_trace"):
+        rgrad.profiler.ExecutionTraceObserver()

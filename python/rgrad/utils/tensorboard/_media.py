@@ -38,13 +38,14 @@ def image_with_boxes(
     for i, (left, top, right, bottom) in enumerate(corners.tolist()):
         draw.line([(left, top), (left, bottom), (right, bottom), (right, top), (left, top)], width=2, fill=_RED)
         if labels is not None:
-            _, _, width, height = draw.textbbox((0, 0), labels[i])
+            x0, y0, x1, y1 = draw.textbbox((0, 0), labels[i])
+            width, height = x1 - x0, y1 - y0
             margin = int(np.ceil(0.05 * height))
             draw.rectangle([(left, bottom - height - 2 * margin), (left + width, bottom)], fill=_RED)
             draw.text((left + margin, bottom - height - margin), labels[i], fill="black")
     size = (int(pixels.shape[1] * rescale), int(pixels.shape[0] * rescale))
     if size != (pixels.shape[1], pixels.shape[0]):
-        picture = picture.resize(size)
+        picture = picture.resize(size, pillow.Resampling.LANCZOS)
     return image(tag, np.asarray(picture), "HWC", what)
 
 
