@@ -269,3 +269,23 @@ def test_deep_graphs() -> None:
         y = y * 1.0
     report = memory_report(y)
     assert report.nodes == 20_001
+
+
+def test_modules_between_those_with_parameters_are_guessed() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 4)
+
+        def forward(self, x: rgrad.Tensor) -> rgrad.Tensor:
+            return self.b(self.a(x).tanh())
+
+    model = nn.Sequential(Block(), nn.Sigmoid(), Block())
+    loss = model(rgrad.rand(3, 4)).exp().sum()
+    found = {(s.operation, s.module) for s in memory_report(loss, model=model, owners=False).storages}
+    assert ("TanhBackward0", "0") in found
+    assert ("TanhBackward0", "2") in found
+    assert ("SigmoidBackward0", "the model itself") in found
+    # Behind the last module.
+    assert ("ExpBackward0", None) in found
+    assert {s.module for s in memory_report(loss, owners=False).storages} == {None}

@@ -6,9 +6,14 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._core import Node, Tensor
 from .._lines import Line, line_of, module_of, number, percent, table
+from ._guessed_modules import guessed
 from ._owners import GraphOwner, graph_owners
 
 __all__ = ["GraphMemoryReport", "GraphStorage", "memory_report"]
+
+
+#: What belongs to the model, and to none of its parts.
+_WHOLE = "the model itself"
 
 
 class GraphStorage(NamedTuple):
@@ -194,7 +199,10 @@ class GraphMemoryReport:
 
 
 def _modules(rows: list[Any], names: Mapping[int, str]) -> list[str | None]:
-    """The module of each node: as recorded, or that of a parameter which the node reads."""
+    """The module of each node: as recorded, or that of a parameter which it reads, or a guess from its neighbours.
+
+    What was recorded before the first or after the last such node belongs to none.
+    """
     found: list[str | None] = []
     for row in rows:
         module = module_of(row[2])
@@ -205,6 +213,13 @@ def _modules(rows: list[Any], names: Mapping[int, str]) -> list[str | None]:
                     module = own
                     break
         found.append(module)
+    order = sorted((k for k in range(len(rows)) if rows[k][1] != "AccumulateGrad"), key=lambda k: rows[k][0])
+    known = [i for i, k in enumerate(order) if found[k] is not None]
+    if names and known:
+        between = order[known[0] : known[-1] + 1]
+        paths = [None if (name := found[k]) is None else tuple(name.split(".")) for k in between]
+        for k, path in zip(between, guessed(paths), strict=True):
+            found[k] = ".".join(path) or _WHOLE
     return found
 
 
@@ -245,8 +260,9 @@ def memory_report(root: Any, *, model: Any = None, owners: bool = True) -> Graph
 
     Args:
         root: A tensor with a ``grad_fn``, a node, a :class:`GradientEdge`, or several of them.
-        model: A module: nodes that read its parameters are of the parameter's module. Without it, and for other nodes,
-            modules are known where :func:`rgrad.memory.record` was running in forward.
+        model: A module: nodes that read its parameters are of the parameter's module, and those between them of what
+            their neighbours have in common, which is a guess. Modules are known, and without it nothing is guessed,
+            where :func:`rgrad.memory.record` was running in forward.
         owners: Whether to look for the variables that keep the graph alive, which takes time with the number of Python
             objects.
 
@@ -273,7 +289,7 @@ def memory_report(root: Any, *, model: Any = None, owners: bool = True) -> Graph
             for parameter in module.parameters(recurse=False):
                 at = storages.get(_core._tensor_memory(parameter)[0])
                 if at is not None:
-                    names.setdefault(at, module_name or type(model).__name__)
+                    names.setdefault(at, module_name or _WHOLE)
     made = GraphMemoryReport(roots, names)
     if owners:
         made.owners = graph_owners(holding={node._sequence_nr() for node in roots})

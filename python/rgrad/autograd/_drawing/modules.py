@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ... import _core
 from ..._core import Tensor
 from ..._trial import watched_calls
+from .._guessed_modules import common, guessed
 from ..grad_mode import enable_grad
 from .walk import Graph, number_of
 
@@ -169,22 +170,10 @@ def paths_by_names(graph: Graph, kinds: Mapping[str, str]) -> list[Path]:
     known: list[tuple[str, ...] | None] = []
     for leaves in graph.leaf_inputs:
         owners = [tuple(name.split(".")[:-1]) for i in leaves if (name := graph.leaves[i].name) is not None]
-        known.append(_common(owners) if owners else None)
-    after: list[tuple[str, ...]] = [()] * len(known)
-    next_known: tuple[str, ...] = ()
-    for i in range(len(known) - 1, -1, -1):
-        own = known[i]
-        if own is not None:
-            next_known = own
-        after[i] = next_known
+        known.append(common(owners) if owners else None)
     cache: dict[tuple[str, ...], Path] = {}
-    before: tuple[str, ...] = ()
     result = []
-    for i, own in enumerate(known):
-        if own is None:
-            own = _common([before, after[i]])
-        else:
-            before = own
+    for own in guessed(known):
         if own not in cache:
             names = [".".join(own[: k + 1]) for k in range(len(own))]
             cache[own] = tuple(
@@ -192,15 +181,6 @@ def paths_by_names(graph: Graph, kinds: Mapping[str, str]) -> list[Path]:
             )
         result.append(cache[own])
     return result
-
-
-def _common(paths: list[tuple[str, ...]]) -> tuple[str, ...]:
-    first = min(paths)
-    last = max(paths)
-    for i, (a, b) in enumerate(zip(first, last, strict=False)):
-        if a != b:
-            return first[:i]
-    return first[: len(last)]
 
 
 def paths_by_function(graph: Graph) -> list[Path]:
