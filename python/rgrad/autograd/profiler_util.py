@@ -460,6 +460,33 @@ class EventList(list[Any]):
 
         write(path, self)
 
+    def svg(self) -> str:
+        """The single events over time, as a picture (rgrad's own): each below the one around it, by thread and device.
+
+        Events that are narrower than half a pixel are left out where another one is.
+
+        Returns:
+            SVG text.
+
+        Raises:
+            TypeError: This is a list of averages, which have no time.
+
+        Example:
+            >>> with rgrad.profiler.profile() as prof:
+            ...     y = rgrad.ones(3) * 2
+            >>> prof.events().svg().startswith("<svg")
+            True
+        """
+        from ._profiler_picture import picture
+
+        if any(not isinstance(event, FunctionEvent) for event in self):
+            raise TypeError("svg: averages have no place in time; take the single events: profile.events().svg()")
+        return picture(self)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: the picture of single events; averages are shown as text."""
+        return self.svg() if self and all(isinstance(event, FunctionEvent) for event in self) else None
+
     def supported_export_stacks_metrics(self) -> list[str]:
         """The names that `export_stacks` takes."""
         return [
