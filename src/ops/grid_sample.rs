@@ -4,8 +4,8 @@
 use super::declared::declare;
 use super::pool::no_kernel;
 use super::{gather, pointwise as pw};
+use crate::array::Array;
 use crate::array::requests::{self, GridBorder, GridMode, GridPass, Request};
-use crate::array::{Array, Device};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
@@ -408,11 +408,11 @@ impl Op for GridSample {
 }
 
 impl GridSample {
-    /// The request that does it on the CPU; other devices read at positions. None, too, for planes of more elements than a kernel counts.
+    /// The request that does it. None for planes of more elements than a kernel counts: then it is read at positions.
     fn request(&self, pass: GridPass, x: &Array, grid: &Array) -> Option<Request> {
         let (xs, gs) = (x.shape(), grid.shape());
         let plane = xs[2..].iter().try_fold(1usize, |n, s| n.checked_mul(*s))?;
-        if x.device() != Device::CPU || plane > i32::MAX as usize {
+        if plane > i32::MAX as usize {
             return None;
         }
         let sizes = if self.spatial == 3 { [xs[2], xs[3], xs[4]] } else { [0, xs[2], xs[3]] };

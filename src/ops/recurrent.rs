@@ -7,8 +7,8 @@ use super::matmul::linear;
 use super::pointwise as pw;
 use super::recurrent_op::{LayerResults, RecurrentLayer, step_of};
 use super::shape::{select, transpose};
+use crate::array::Array;
 pub use crate::array::requests::RecurrentCell;
-use crate::array::{Array, Device};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, apply, primitives};
 use crate::error::{Error, Result};
@@ -143,7 +143,7 @@ impl RecurrentNetwork<'_> {
         ins.extend(p.projection);
         let op = RecurrentLayer { cell, reverse, batches: SmallVec::from_slice(batches), hidden, state, dense };
         let wrapped = ins.iter().any(|t| t.level() > 0 || t.tangent().is_some());
-        if wrapped || x.device() != Device::CPU || given[0] == 0 || hidden == 0 {
+        if wrapped || given[0] == 0 || hidden == 0 {
             return op.steps(&ins);
         }
         let made = apply(&op, &ins)?;

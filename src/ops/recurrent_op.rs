@@ -1,4 +1,4 @@
-//! The operation behind recurrent layers: all steps of one layer in one direction, on the CPU. Derivatives of the second order and what
+//! The operation behind recurrent layers: all steps of one layer in one direction. Derivatives of the second order and what
 //! transforms need are composed of operations (`steps`). Not here: layers and directions (`recurrent`).
 
 use super::join::{cat, stack};
@@ -40,7 +40,9 @@ impl RecurrentLayer {
         let request = self.request(backward);
         let shapes = request.results();
         let outs: SmallVec<[(&[usize], DType); 6]> = shapes.iter().map(|s| (&s[..], dtype)).collect();
-        Ok(Array::request(Request::Recurrent(request), ins, &outs)?.into_iter().collect())
+        let dense = ins.iter().map(|a| a.contiguous()).collect::<Result<SmallVec<[Array; 12]>>>()?;
+        let refs: SmallVec<[&Array; 12]> = dense.iter().collect();
+        Ok(Array::request(Request::Recurrent(request), &refs, &outs)?.into_iter().collect())
     }
 
     fn outputs(&self) -> usize {

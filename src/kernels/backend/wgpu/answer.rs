@@ -4,8 +4,8 @@ use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, matmul, mode, nll, nonzero, norm, pointwise, pool,
-    resample, scan, softmax, sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, grid, matmul, mode, nll, nonzero, norm, pointwise, pool,
+    recurrent, resample, scan, softmax, sort, triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
 use crate::backend::requests::{
@@ -308,6 +308,17 @@ pub(super) fn pool(p: &requests::Pool, ins: &[Operand<'_>], outs: &[Option<contr
 
 pub(super) fn resample(r: &requests::Resample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     resample::resample(r, operand(ins, 0)?, out)
+}
+
+pub(super) fn grid_sample(g: &requests::GridSample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
+    grid::grid_sample(g, &from, out)
+}
+
+pub(super) fn recurrent(r: &requests::Recurrent, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
+    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 12]>>>()?;
+    let to = (0..outs.len()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 6]>>>()?;
+    recurrent::recurrent(r, &from, &to)
 }
 
 pub(super) fn gemm(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {

@@ -198,8 +198,6 @@ impl Backend for Wgpu {
         }
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
-            (_, Request::GridSample(_)) => Support::Converted("composed of reads at positions and products"),
-            (_, Request::Recurrent(_)) => Support::No("recurrent layers are composed of operations there"),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
             (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
             (yes, _) => yes,
@@ -254,15 +252,15 @@ impl Backend for Wgpu {
             Request::Conv(c) => answer::conv(c, ins, out),
             Request::Pool(p) => answer::pool(p, ins, outs),
             Request::Resample(r) => answer::resample(r, ins, out),
+            Request::GridSample(g) => answer::grid_sample(g, ins, out),
+            Request::Recurrent(r) => answer::recurrent(r, ins, outs),
             Request::Gemm => answer::gemm(ins, out),
             Request::IndexRead(i) => at_positions::read(i, ins, out),
             Request::IndexWrite(w) => at_positions::write(w, ins, out),
             Request::Gather(a) => at_positions::gather(a, ins, out),
             Request::Scatter(s) => at_positions::scatter(s, ins, out),
             Request::Random(r) => random(context, r, ins, out),
-            Request::ArgReduce(_) | Request::Nonzero | Request::GridSample(_) | Request::Recurrent(_) | Request::Custom(_) => {
-                Err(not_implemented(request, "wgpu"))
-            }
+            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
         }
     }
 
