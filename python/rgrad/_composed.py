@@ -97,8 +97,11 @@ def pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
 
 
 def floating_pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """As :func:`pair`, with integers as floats: so that a number is not cut to the integers of a tensor."""
-    return pair(*(floating(x) if isinstance(x, Tensor) else x for x in (input, other)))
+    """As :func:`pair`, with integers as floats. A number is not cut to the integers of a tensor before."""
+    kind = _core.result_type(input, other)
+    if not kind.is_floating_point:
+        kind = _core.get_default_dtype()
+    return pair(*(x.to(kind) if isinstance(x, Tensor) else x for x in (input, other)))
 
 
 def batched_first(info: Any, in_dims: Sequence[int | None], tensors: Sequence[Any]) -> list[Any]:

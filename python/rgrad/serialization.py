@@ -126,7 +126,7 @@ class _Writer:
             warn_if_has_hooks(value)
         if isinstance(value, Parameter):
             return ["param", number, value.requires_grad]
-        return ["tensor", number, value.requires_grad] if value.is_leaf and value.requires_grad else ["tensor", number]
+        return ["tensor", number, True] if value.requires_grad else ["tensor", number]
 
     def memories(self) -> tuple[list[Tensor], list[Any]]:
         """What to write, and for each tensor what it is of that.
@@ -200,7 +200,7 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     Other objects, whole modules among them, are pickled. To read these takes ``load(f, weights_only=False)``, and their
     classes; a state dict needs neither.
 
-    Values, dtypes, shapes, devices, the structure and ``requires_grad`` of leaves and parameters come back; history
+    Values, dtypes, shapes, devices, the structure and ``requires_grad`` come back; history
     does not. Tensors that share memory do so again when they are loaded, and a tensor that occurs twice is one object.
     A view is written with its own elements only, or with those between it and the other tensors of its memory in
     ``obj``. ``obj`` is checked before the file is touched. PyTorch's further

@@ -286,7 +286,7 @@ pub fn triangle_indices(rows: i64, cols: i64, offset: i64, upper: bool) -> Resul
     let a = Array::empty(&[2, n], DType::I64)?;
     let out = Out(a.ptr_mut().cast::<i64>());
     host::unlocked_if_large(n, || {
-        let mut at = 0;
+        let (mut at, mut checked) = (0, 0);
         for i in from..to {
             let edge = i.saturating_add(offset);
             let (first, last) = if upper { (edge.clamp(0, cols), cols) } else { (0, edge.saturating_add(1).clamp(0, cols)) };
@@ -298,7 +298,8 @@ pub fn triangle_indices(rows: i64, cols: i64, offset: i64, upper: bool) -> Resul
                 }
                 at += 1;
             }
-            if i % 1024 == 0 {
+            if at - checked >= 1 << 20 || i % 1024 == 0 {
+                checked = at;
                 interrupt::check();
             }
         }

@@ -89,7 +89,8 @@ def test_requires_grad_and_parameters() -> None:
     assert back_x.requires_grad
     assert type(back_p) is nn.Parameter
     assert not back_p.requires_grad
-    assert not back_y.requires_grad
+    assert back_y.requires_grad
+    assert back_y.is_leaf
     assert back_y.grad_fn is None
 
 

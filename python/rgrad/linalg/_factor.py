@@ -32,7 +32,10 @@ def _leading_minors(A: Any) -> Any:
 def _cholesky_values(A: Any, check: bool) -> Any:
     """The factors, and the places of the first minors that are not positive; a matrix that has one gives itself."""
     try:
-        return np.linalg.cholesky(A), np.zeros(A.shape[:-2], dtype=np.int32)
+        made = np.linalg.cholesky(A)
+        if np.isnan(made).any():
+            raise np.linalg.LinAlgError("nan is not positive")
+        return made, np.zeros(A.shape[:-2], dtype=np.int32)
     except np.linalg.LinAlgError as e:
         info = _leading_minors(A)
         if check:

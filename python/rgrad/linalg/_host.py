@@ -62,7 +62,14 @@ def check_dtype(name: str, A: Tensor) -> Tensor:
             if kernel is not None:
                 raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(A.dtype)}'")
             raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(A.dtype)}")
-        if name in ("linalg.eigh", "linalg.eigvalsh", "linalg.lu", "linalg.lu_factor", "cholesky_inverse"):
+        if name in (
+            "linalg.eigh",
+            "linalg.eigvalsh",
+            "linalg.lu",
+            "linalg.lu_factor",
+            "cholesky_inverse",
+            "linalg.solve_triangular",
+        ):
             kernel = next(k for k, names in _KERNELS.items() if name in names)
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(A.dtype)}'")
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(A.dtype)}")

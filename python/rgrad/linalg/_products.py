@@ -373,6 +373,12 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
         raise RuntimeError(
             "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
+    tau = widened(tau)
+    if tau.dtype != A.dtype:
+        raise RuntimeError(
+            f"torch.linalg.householder_product: tau dtype {type_name(tau.dtype)} does not match input dtype "
+            f"{type_name(A.dtype)}"
+        )
     if tau.dim() != A.dim() - 1:
         raise RuntimeError(
             "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim "
@@ -384,7 +390,6 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
         )
     V = A.tril(-1) + _core.eye(m, n, dtype=A.dtype, device=A.device)
     made = _core.eye(m, n, dtype=A.dtype, device=A.device).expand(A.shape)
-    tau = widened(tau)
     with without_autocast(A):
         for i in reversed(range(tau.shape[-1])):
             v = V[..., i : i + 1]
