@@ -2,17 +2,15 @@
 //! queries that attend to them. These parts are added up in the order of the keys.
 
 use super::forward::add_mask;
-use super::{AttentionJob, GradientSources, QUERIES};
+use super::{AttentionJob, AttentionMask, GradientSources, KEYS, QUERIES, SCORES};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
 use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, scratch};
-use crate::backend::cpu::memory::room::filled;
+use crate::backend::cpu::memory::room::aligned;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use crate::error::Result;
 
-/// Keys of a block.
-const KEYS: usize = 128;
 /// Tasks that are wanted, for which keys are divided; and the keys that a task has at least.
 const TASKS: usize = 16;
 const SHARE: usize = 512;
@@ -146,17 +144,17 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, 
     Ok(())
 }
 
-/// Makes weights of scores, and gradients of the scores (before scaling) of those of the weights.
+/// Makes weights of scores times a scale, and gradients of the scores (before scaling) of those of the weights.
 ///
 /// # Safety
 /// There are `padded` of both, a multiple of the vector's size.
 #[inline(always)]
-unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, lse: V::T, along: V::T) {
+unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, scale: V::T, [lse, along]: [V::T; 2]) {
     // SAFETY: the caller's.
     unsafe {
-        let (lse, along) = (V::splat(lse), V::splat(along));
+        let (scale, less, along) = (V::splat(scale), V::splat(V::T::ZERO).minus(V::splat(lse)), V::splat(along));
         for c in (0..padded).step_by(V::N) {
-            let w = V::load(x.add(c)).minus(lse).exp();
+            let w = V::load(x.add(c)).fma(scale, less).exp();
             w.store(x.add(c));
             V::load(dx.add(c)).minus(along).times(w).store(dx.add(c));
         }
@@ -172,9 +170,10 @@ unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
     let (s, [b, kv_head, start, end], [keys, of_k, of_v]) = (job.shape, task.at, task.widths);
     let group = s.heads / s.kv_heads;
     let (e, ev) = (of_k.padded, of_v.padded);
-    let mut scores = filled(zero, QUERIES * KEYS);
-    let mut slopes = filled(zero, QUERIES * KEYS);
-    let (mut dk, mut dv) = (filled(zero, KEYS * e), filled(zero, KEYS * ev));
+    let mut scores = aligned(zero, QUERIES * SCORES);
+    let mut slopes = aligned(zero, QUERIES * SCORES);
+    let (mut dk, mut dv) = (aligned(zero, KEYS * e), aligned(zero, KEYS * ev));
+    let is_masked = !matches!(job.mask, AttentionMask::Nothing);
     let mut j = start;
     while j < end {
         let n = KEYS.min(end - j);
@@ -201,7 +200,7 @@ unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
                     panels: padded / keys.columns,
                     wide: keys.wide,
                     c: scores.as_mut_ptr(),
-                    c_step: KEYS,
+                    c_step: SCORES,
                     add: false,
                 };
                 // SAFETY: the caller's; blocks stay inside their matrices, and a block of keys begins with a panel.
@@ -216,23 +215,29 @@ unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
                         c: slopes.as_mut_ptr(),
                         ..shared
                     });
-                    let scale = V::splat(job.scale);
                     for i in 0..rows {
-                        let (row, slope) = (scores.as_mut_ptr().add(i * KEYS), slopes.as_mut_ptr().add(i * KEYS));
-                        for c in (0..padded).step_by(V::N) {
-                            V::load(row.add(c)).times(scale).store(row.add(c));
-                        }
+                        let (row, slope) = (scores.as_mut_ptr().add(i * SCORES), slopes.as_mut_ptr().add(i * SCORES));
                         let limit = job.limit(first + i, j, n);
-                        add_mask(&job.mask, (b, h, first + i, j), row, limit);
-                        std::slice::from_raw_parts_mut(row.add(limit), padded - limit).fill(V::T::LOWEST);
-                        let lse = *from.lse.row(b, h, first + i);
-                        weights::<V>(row, slope, padded, lse, *task.along.add(member * s.l + first + i));
+                        let mut scale = job.scale;
+                        if is_masked {
+                            let all = V::splat(scale);
+                            for c in (0..padded).step_by(V::N) {
+                                V::load(row.add(c)).times(all).store(row.add(c));
+                            }
+                            add_mask(&job.mask, (b, h, first + i, j), row, limit);
+                            scale = V::T::ONE;
+                        }
+                        let known = [*from.lse.row(b, h, first + i), *task.along.add(member * s.l + first + i)];
+                        weights::<V>(row, slope, padded, scale, known);
+                        for x in [row, slope] {
+                            std::slice::from_raw_parts_mut(x.add(limit), padded - limit).fill(zero);
+                        }
                     }
                     let of_keys = BlockProduct {
                         m: n,
                         k: rows,
                         a: scores.as_ptr(),
-                        a_step: KEYS,
+                        a_step: SCORES,
                         transposed: true,
                         b: g.add(first * of_v.columns),
                         b_step: s.l * of_v.columns,

@@ -1,16 +1,13 @@
 //! The forward pass: each task has a block of queries of one head, and goes through the keys.
 
-use super::{AttentionJob, AttentionMask, QUERIES};
+use super::{AttentionJob, AttentionMask, KEYS, QUERIES, SCORES};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
 use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, scratch};
-use crate::backend::cpu::memory::room::filled;
+use crate::backend::cpu::memory::room::aligned;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use crate::error::Result;
-
-/// Keys of a block.
-const KEYS: usize = 128;
 
 /// A block of queries.
 struct ForwardTask<'a, T> {
@@ -133,9 +130,9 @@ pub(super) unsafe fn add_mask<T: BlockElement>(mask: &AttentionMask<T>, (b, h, i
     }
 }
 
-/// The largest of `n` numbers, a multiple of the vector's size.
+/// The largest of `n` numbers, a multiple of the vector's size, in each lane.
 #[inline(always)]
-unsafe fn largest<V: Lanes>(x: *const V::T, n: usize) -> V::T {
+unsafe fn largest<V: Lanes>(x: *const V::T, n: usize) -> V {
     // SAFETY: the caller's.
     unsafe {
         let mut top = [V::splat(V::T::LOWEST); 2];
@@ -148,13 +145,13 @@ unsafe fn largest<V: Lanes>(x: *const V::T, n: usize) -> V::T {
         if j < n {
             top[0] = V::load(x.add(j)).larger(top[0]);
         }
-        top[0].larger(top[1]).merged(|a, b| if a > b { a } else { b })
+        top[0].larger(top[1])
     }
 }
 
-/// Replaces `n` numbers, a multiple of the vector's size, by `exp(x - shift)`. Returns the sum.
+/// Replaces `n` numbers, a multiple of the vector's size, by `exp(x - shift)`. Returns the sum of each lane.
 #[inline(always)]
-unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V::T {
+unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V {
     // SAFETY: the caller's.
     unsafe {
         let shift = V::splat(shift);
@@ -172,7 +169,7 @@ unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V::T {
             a.store(x.add(j));
             sum[0] = sum[0].plus(a);
         }
-        sum[0].plus(sum[1]).merged(|a, b| a.plus(b))
+        sum[0].plus(sum[1])
     }
 }
 
@@ -184,10 +181,12 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
     let job = task.job;
     let (s, [b, h, first, rows], [keys, values]) = (job.shape, task.at, task.widths);
     let wide = values.padded;
-    let mut q = filled(zero, rows * s.e);
-    let mut scores = filled(zero, rows * KEYS);
-    let mut sums = filled(zero, rows * wide);
-    let (mut tops, mut totals) = ([low; QUERIES], [zero; QUERIES]);
+    let mut q = aligned(zero, rows * s.e);
+    let mut scores = aligned(zero, rows * SCORES);
+    let mut sums = aligned(zero, rows * wide);
+    // The sum of a row's weights is kept by lane: lanes are added up once, at the end.
+    let mut totals = aligned(zero, rows * V::N);
+    let mut tops = [low; QUERIES];
     for (i, q) in q.chunks_exact_mut(s.e.max(1)).enumerate() {
         let row = job.q.row(b, h, first + i);
         for (e, q) in q.iter_mut().enumerate() {
@@ -214,36 +213,34 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
                 panels: padded / keys.columns,
                 wide: keys.wide,
                 c: scores.as_mut_ptr(),
-                c_step: KEYS,
+                c_step: SCORES,
                 add: false,
             });
             for i in 0..rows {
-                let row = scores.as_mut_ptr().add(i * KEYS);
+                let row = scores.as_mut_ptr().add(i * SCORES);
                 let limit = job.limit(first + i, j, n);
                 add_mask(&job.mask, (b, h, first + i, j), row, limit);
                 std::slice::from_raw_parts_mut(row.add(limit), padded - limit).fill(low);
-                let top = largest::<V>(row, padded);
-                let top = if top > tops[i] || top.partial_cmp(&top).is_none() { top } else { tops[i] };
-                let shift = if top == low { zero } else { top };
-                let sum = exponentials::<V>(row, padded, shift);
-                if tops[i] == top {
-                    totals[i] = totals[i].plus(sum);
-                } else {
-                    let less = exponential::<V>(tops[i], shift);
-                    totals[i] = totals[i].times(less).plus(sum);
+                let total = totals.as_mut_ptr().add(i * V::N);
+                let largest = largest::<V>(row, padded);
+                if largest.is_above(V::splat(tops[i])) {
+                    let top = largest.merged(|a, b| if a > b { a } else { b });
+                    let less = V::splat(tops[i]).minus(V::splat(top)).exp();
+                    V::load(total).times(less).store(total);
                     let to = sums.as_mut_ptr().add(i * wide);
-                    let less = V::splat(less);
                     for c in (0..wide).step_by(V::N) {
                         V::load(to.add(c)).times(less).store(to.add(c));
                     }
                     tops[i] = top;
                 }
+                let shift = if tops[i] == low { zero } else { tops[i] };
+                V::load(total).plus(exponentials::<V>(row, padded, shift)).store(total);
             }
             V::product(&BlockProduct {
                 m: rows,
                 k: n,
                 a: scores.as_ptr(),
-                a_step: KEYS,
+                a_step: SCORES,
                 transposed: false,
                 b: task.values.add(j * values.columns),
                 b_step: s.s * values.columns,
@@ -257,8 +254,10 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
         j += n;
     }
     for i in 0..rows {
-        let none = totals[i] == zero;
-        let total = if none { one } else { totals[i] };
+        // SAFETY: there is a vector for each row.
+        let total = unsafe { V::load(totals.as_ptr().add(i * V::N)).merged(|a, b| a.plus(b)) };
+        let none = total == zero;
+        let total = if none { one } else { total };
         // SAFETY: the caller's.
         unsafe {
             *task.lse.add(i * task.lse_step) = if none { zero } else { tops[i].plus(total.ln()) };
@@ -268,13 +267,4 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
             }
         }
     }
-}
-
-/// `exp(x - shift)`.
-#[inline(always)]
-unsafe fn exponential<V: Lanes>(x: V::T, shift: V::T) -> V::T {
-    let mut v = [V::T::ZERO; 16];
-    // SAFETY: at most sixteen numbers.
-    unsafe { V::splat(x).minus(V::splat(shift)).exp().store(v.as_mut_ptr()) };
-    v[0]
 }

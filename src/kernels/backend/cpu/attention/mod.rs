@@ -11,8 +11,11 @@ use super::blocks::{BlockElement, Strided4};
 use crate::backend::requests::AttentionShape;
 use crate::error::Result;
 
-/// Queries of a block.
+/// Queries and keys of a block.
 const QUERIES: usize = 64;
+const KEYS: usize = 128;
+/// Elements between the rows of a block of scores. Not a power of two: lines of one column would share few places of the cache.
+const SCORES: usize = KEYS + 16;
 
 #[derive(Debug, Clone, Copy)]
 pub enum AttentionMask<T> {

@@ -29,6 +29,8 @@ pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
     unsafe fn times(self, o: Self) -> Self;
     /// The larger one; of nan either.
     unsafe fn larger(self, o: Self) -> Self;
+    /// Whether any number is larger than the other one, or nan.
+    unsafe fn is_above(self, o: Self) -> bool;
     unsafe fn exp(self) -> Self;
     unsafe fn sigmoid(self) -> Self;
     unsafe fn tanh(self) -> Self;
@@ -181,6 +183,10 @@ macro_rules! plain {
                 PlainLanes(std::array::from_fn(|j| if self.0[j] > o.0[j] { self.0[j] } else { o.0[j] }))
             }
             #[inline(always)]
+            unsafe fn is_above(self, o: Self) -> bool {
+                self.0.iter().zip(o.0).any(|(a, b)| *a > b || a.is_nan())
+            }
+            #[inline(always)]
             unsafe fn exp(self) -> Self {
                 PlainLanes(self.0.map($exp))
             }
@@ -208,7 +214,7 @@ mod registers {
     impl Lanes for F32x16 {
         type T = f32;
         const N: usize = 16;
-        const ROWS: usize = 8;
+        const ROWS: usize = 14;
 
         #[inline(always)]
         unsafe fn load(p: *const f32) -> Self {
@@ -251,6 +257,10 @@ mod registers {
             self.at_least(o)
         }
         #[inline(always)]
+        unsafe fn is_above(self, o: Self) -> bool {
+            self.compare::<_CMP_NLE_UQ>(o).any()
+        }
+        #[inline(always)]
         unsafe fn exp(self) -> Self {
             math::lanes::exp(self)
         }
@@ -265,9 +275,27 @@ mod registers {
         compiled!(avx512);
     }
 
+    // SAFETY, of these: the machine has the instructions.
+
+    #[inline(always)]
+    unsafe fn above_8(a: __m256, b: __m256) -> bool {
+        // SAFETY: the caller's.
+        unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NLE_UQ>(a, b)) != 0 }
+    }
+    #[inline(always)]
+    unsafe fn above_4(a: __m256d, b: __m256d) -> bool {
+        // SAFETY: the caller's.
+        unsafe { _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NLE_UQ>(a, b)) != 0 }
+    }
+    #[inline(always)]
+    unsafe fn above_8_wide(a: __m512d, b: __m512d) -> bool {
+        // SAFETY: the caller's.
+        unsafe { _mm512_cmp_pd_mask::<_CMP_NLE_UQ>(a, b) != 0 }
+    }
+
     macro_rules! register {
         ($(#[$doc:meta])* $name:ident = $register:ident of $t:ty, $n:literal x $rows:literal, $instance:ident, $math:ident,
-         $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $one:ident $number:ident) => {
+         $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $above:ident $one:ident $number:ident) => {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
             pub(in crate::backend::cpu) struct $name($register);
@@ -323,6 +351,11 @@ mod registers {
                     $name(unsafe { $max(self.0, o.0) })
                 }
                 #[inline(always)]
+                unsafe fn is_above(self, o: Self) -> bool {
+                    // SAFETY: the caller's.
+                    unsafe { $above(self.0, o.0) }
+                }
+                #[inline(always)]
                 unsafe fn exp(self) -> Self {
                     // SAFETY: the caller's.
                     unsafe { self.each($math::exp::<Avx2>) }
@@ -344,18 +377,18 @@ mod registers {
 
     register!(
         /// Eight `f32` of AVX2.
-        F32x8 = __m256 of f32, 8 x 4, avx2, f32,
-        _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps _mm_load_ss _mm_cvtss_f32
+        F32x8 = __m256 of f32, 8 x 6, avx2, f32,
+        _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps above_8 _mm_load_ss _mm_cvtss_f32
     );
     register!(
         /// Four `f64` of AVX2.
-        F64x4 = __m256d of f64, 4 x 4, avx2, f64,
-        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd _mm_load_sd _mm_cvtsd_f64
+        F64x4 = __m256d of f64, 4 x 6, avx2, f64,
+        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64
     );
     register!(
         /// Eight `f64` of AVX-512.
-        F64x8 = __m512d of f64, 8 x 8, avx512, f64,
-        _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_max_pd _mm_load_sd _mm_cvtsd_f64
+        F64x8 = __m512d of f64, 8 x 14, avx512, f64,
+        _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_max_pd above_8_wide _mm_load_sd _mm_cvtsd_f64
     );
 }
 #[cfg(target_arch = "x86_64")]

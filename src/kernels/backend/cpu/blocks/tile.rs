@@ -66,23 +66,35 @@ unsafe fn panels<V: Lanes, const W: usize, const T: bool>(p: &BlockProduct<V::T>
     for panel in 0..p.panels {
         let (b, c) = (p.b.wrapping_add(panel * p.b_step), p.c.wrapping_add(panel * W * V::N));
         let mut i = 0;
-        // SAFETY: the caller's; rows stay below m.
-        unsafe {
-            if V::ROWS >= 8 {
-                while i + 8 <= p.m {
-                    tile::<V, 8, W, T>(p, i, b, c);
-                    i += 8;
+        while i < p.m {
+            let rows = height(p.m - i, V::ROWS);
+            // SAFETY: the caller's; rows stay below m.
+            unsafe {
+                match rows {
+                    14 if V::ROWS == 14 => tile::<V, 14, W, T>(p, i, b, c),
+                    8 if V::ROWS >= 8 => tile::<V, 8, W, T>(p, i, b, c),
+                    6 if V::ROWS == 6 => tile::<V, 6, W, T>(p, i, b, c),
+                    4 => tile::<V, 4, W, T>(p, i, b, c),
+                    _ => tile::<V, 1, W, T>(p, i, b, c),
                 }
             }
-            while i + 4 <= p.m {
-                tile::<V, 4, W, T>(p, i, b, c);
-                i += 4;
-            }
-            while i < p.m {
-                tile::<V, 1, W, T>(p, i, b, c);
-                i += 1;
-            }
+            i += rows;
         }
+    }
+}
+
+/// The rows of the next tile, if so many are left and a tile has at most `most`. Single rows are slow, so the largest tile is not taken where it
+/// would leave some.
+#[inline(always)]
+fn height(left: usize, most: usize) -> usize {
+    if left == most || left >= most + 4 {
+        most
+    } else if most > 8 && left >= 8 {
+        8
+    } else if left >= 4 {
+        4
+    } else {
+        1
     }
 }
 

@@ -30,6 +30,39 @@ pub(crate) fn filled<T: Copy>(value: T, n: usize) -> Vec<T> {
     made
 }
 
+/// Elements whose first one lies at the beginning of a cache line, so that no vector of them lies in two.
+pub(crate) struct AlignedRoom<T> {
+    memory: Vec<T>,
+    first: usize,
+    n: usize,
+}
+
+/// `n` times `value`, aligned for the widest vectors.
+///
+/// # Panics
+/// As `with_room`.
+pub(crate) fn aligned<T: Copy>(value: T, n: usize) -> AlignedRoom<T> {
+    const LINE: usize = 64;
+    let memory = filled(value, n.saturating_add(LINE / size_of::<T>()));
+    let first = memory.as_ptr().align_offset(LINE);
+    AlignedRoom { memory, first, n }
+}
+
+impl<T> std::ops::Deref for AlignedRoom<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.memory[self.first..self.first + self.n]
+    }
+}
+
+impl<T> std::ops::DerefMut for AlignedRoom<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.memory[self.first..self.first + self.n]
+    }
+}
+
 /// A type of which all bytes may be zero, which is the number zero.
 pub(crate) trait ZeroBytes: Copy {}
 impl ZeroBytes for u64 {}
@@ -73,6 +106,9 @@ mod tests {
         assert_eq!(filled(7u8, 3), [7, 7, 7]);
         assert_eq!((zeros::<u64>(3), zeros::<i64>(0).len()), (vec![0; 3], 0));
         assert!(with_room::<u64>(100).is_empty());
+        let mut lines = aligned(7f32, 3);
+        lines[2] = 8.0;
+        assert_eq!((&*lines, lines.as_ptr().addr() % 64), (&[7.0, 7.0, 8.0][..], 0));
         for n in [1 << 58, usize::MAX / 2] {
             for refused in [caught(|| Ok(filled(0u64, n).len())), caught(|| Ok(zeros::<u64>(n).len()))] {
                 assert_eq!(refused.unwrap_err().kind(), ErrorKind::Memory);
