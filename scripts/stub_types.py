@@ -168,6 +168,7 @@ RESULTS = {
     **each("SavedTensor", "_make_saved_tensor"),
     "lstm": "_tuple[Tensor, Tensor, Tensor]",
     "_autocast_widened": "_tuple[Any, ...]",
+    "_special_value": "Tensor",
     "aminmax": "_return_types.aminmax",
     "requires_grad_": "Self",
     "Generator.get_state": "Tensor",

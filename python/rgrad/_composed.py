@@ -126,12 +126,23 @@ def in_doubles(value: _Value, *inputs: Tensor) -> Tensor:
     return made.to(like.device) if on_host else made
 
 
-def of_elements(name: str, value: _Value, *slopes: _Value | None) -> Callable[..., Tensor]:
+def by_kernel(name: str, x: Tensor) -> Tensor:
+    """Compute by the CPU's kernel of this name, for every device; smaller floats in float32, and round once."""
+    if x.device.type == "meta":
+        return _core.empty_like(x)
+    wide = x.cpu() if x.device.type != "cpu" else x
+    if wide.dtype not in (_core.float32, _core.float64):
+        wide = wide.to(_core.float32)
+    made: Tensor = _core._special_value(name, wide)
+    return made.to(dtype=x.dtype, device=x.device)
+
+
+def of_elements(name: str, value: _Value | str, *slopes: _Value | None) -> Callable[..., Tensor]:
     """A differentiable function of elements.
 
     Args:
         name: The name of its node, without the suffix.
-        value: Gives the values of float64 tensors.
+        value: Gives the values of float64 tensors, or is the name of a kernel.
         slopes: For each input what gives the derivative from all inputs, made of differentiable functions; None where
             there is none.
 
@@ -140,7 +151,7 @@ def of_elements(name: str, value: _Value, *slopes: _Value | None) -> Callable[..
     """
 
     def forward(*inputs: Tensor) -> Tensor:
-        return in_doubles(value, *inputs)
+        return by_kernel(value, inputs[0]) if isinstance(value, str) else in_doubles(value, *inputs)
 
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)

@@ -2325,6 +2325,9 @@ def _site_place(site: _int) -> _tuple[_str, _int, _str] | None:
 def _skip_torch_function_once(on: _bool) -> None:
     """Makes the next `_has_torch_function` return False."""
 
+def _special_value(name: Any, input: Tensor) -> Tensor:
+    """The values of the special function of this name, of float32 or float64 on the CPU. They have no history."""
+
 def _start_memory_recording(most: _int, modules: _bool) -> None:
     """Begins to record allocations and frees, the latest `most` of them.
 
@@ -5067,6 +5070,7 @@ __all__ = [
     "_site_module",
     "_site_place",
     "_skip_torch_function_once",
+    "_special_value",
     "_start_memory_recording",
     "_stop_memory_recording",
     "_support_table",

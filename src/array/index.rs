@@ -5,7 +5,7 @@ use super::value::Array;
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Layout, Scalar, Strides, broadcast_many, fmt_shape};
+use crate::layout::{DType, Dims, Layout, MemoryFormat, Scalar, Strides, broadcast_many, fmt_shape};
 use smallvec::SmallVec;
 
 /// Parts of at most so many bytes are copied at once, without a request.
@@ -114,7 +114,7 @@ impl Array {
     }
 
     /// Fills this dense array with random numbers, in its order of memory; `chances` are the probabilities of `Distribution::BernoulliOf`.
-    pub(crate) fn draw(&self, random: Random, chances: Option<&Array>) -> Result<()> {
+    pub fn draw(&self, random: Random, chances: Option<&Array>) -> Result<()> {
         if !self.layout().is_dense() || chances.is_some_and(|p| p.shape() != self.shape() || !self.is_contiguous()) {
             return Err(Error::shape(format!(
                 "{}: expected a dense array and probabilities of its shape, got {:?}",
@@ -125,7 +125,7 @@ impl Array {
         run_into(&Request::Random(random), chances.as_slice(), &[self])
     }
 
-    /// The elements in reverse order along `dims`, in this array's order of dimensions.
+    /// The elements in reverse order along `dims`; dimensions keep their order in memory.
     pub fn flip(&self, dims: &[usize]) -> Result<Array> {
         let out = self.empty_like(self.dtype())?;
         if out.numel() == 0 {
@@ -173,9 +173,12 @@ impl Array {
         for p in parts {
             shape[dim] = shape[dim].checked_add(p.shape()[dim]).ok_or_else(|| Error::runtime("cat: the sizes overflow"))?;
         }
-        let out = parts[0].empty_beside(&shape, dtype)?;
+        let format = parts[0].layout().suggested_format();
+        let format = if parts.iter().all(|p| p.layout().suggested_format() == format) { format } else { MemoryFormat::Contiguous };
+        let out = parts[0].empty_in(&shape, dtype, format)?;
         // Each part is one block of the result, in its order.
-        let blocks = out.device().is_host() && out.numel() > 0 && shape[..dim].iter().all(|n| *n == 1);
+        let blocks =
+            out.device().is_host() && out.numel() > 0 && format == MemoryFormat::Contiguous && shape[..dim].iter().all(|n| *n == 1);
         let row = if blocks { out.numel() / shape[dim] * dtype.size() } else { 0 };
         let mut at = 0;
         for p in parts {

@@ -12,11 +12,14 @@ mod pointwise;
 pub mod profile;
 mod reduce;
 mod run;
+mod special;
 mod storage;
 mod together;
 mod transfer;
 mod value;
 
+pub use crate::backend::cpu::resample_bytes::ResampleBytes;
+pub use crate::backend::cpu::special::SpecialFunction;
 pub use crate::backend::requests;
 pub use crate::backend::requests::{Bounds, Distribution, IndexPlan, Random, Write, below};
 pub use deferred::policy as fusion;

@@ -7,7 +7,7 @@ use super::storage::{Access, Device, DeviceHandle, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Layout, MemoryFormat, Scalar, checked_numel};
+use crate::layout::{DType, Layout, MemoryFormat, Scalar, Strides, checked_numel};
 use crate::pointwise::Func;
 
 /// A strided view of a storage. The layout fits the storage: `from_parts` checks that, and all other constructors guarantee it.
@@ -82,6 +82,21 @@ impl Array {
             }
             Some(device_handle) => Array::on_device(device_handle.clone(), layout, dtype),
         }
+    }
+
+    /// Uninitialised, with its elements in the order of a memory format.
+    pub(super) fn empty_in(&self, shape: &[usize], dtype: DType, format: MemoryFormat) -> Result<Array> {
+        let Some(order) = format.order(shape.len()) else { return self.empty_beside(shape, dtype) };
+        // The places in the order are strides enough for `dense_like`, which sorts them.
+        let mut strides = Strides::from_elem(0, shape.len());
+        order.iter().rev().enumerate().for_each(|(place, d)| strides[*d] = place as isize + 1);
+        self.empty_ordered(shape, &strides, dtype)
+    }
+
+    /// The array itself, or, if another one's strides say that channels come last, a copy in that order.
+    pub fn in_format_of(self, like: &Array) -> Result<Array> {
+        let format = like.layout.suggested_format();
+        if format == MemoryFormat::Contiguous || self.rank() != like.rank() { Ok(self) } else { self.copy_in(format) }
     }
 
     /// Uninitialised with this array's shape and order of dimensions.

@@ -38,6 +38,7 @@ pub mod quantile;
 pub mod random;
 pub mod rearrange;
 pub mod recurrent;
+pub mod special;
 mod recurrent_op;
 pub mod reduce;
 pub(crate) mod room;

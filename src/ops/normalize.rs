@@ -222,13 +222,17 @@ pub fn rms_norm(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, eps: Option<
     check_dtypes(x, &[], "rms_norm")?;
     let eps = eps.unwrap_or(if x.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) });
     let over: SmallVec<[i64; 4]> = (1..=wanted.len() as i64).map(|d| -d).collect();
-    let squares = mean(&pw::square(x)?, Some(&over), true, None)?;
+    // As in PyTorch, 16-bit floats are rounded at the end alone.
+    let half = x.dtype().is_half();
+    let wide = if half { primitives::cast(x, DType::F32)? } else { x.clone() };
+    let squares = mean(&pw::square(&wide)?, Some(&over), true, None)?;
     let shifted = pw::call_as(RowId::Add, "AddBackward1", &[(&squares).into(), eps.into()], &[])?;
-    let y = pw::mul(x, &pw::rsqrt(&shifted)?)?;
+    let y = pw::mul(&wide, &pw::rsqrt(&shifted)?)?;
     let y = match weight {
         Some(w) => pw::mul(&y, w)?,
         None => y,
     };
+    let y = if half { primitives::cast(&y, x.dtype())? } else { y };
     // As in PyTorch, the result is row-major, unless channels come last in memory.
     let ordered = y.with_array(|a| a.is_contiguous() || a.rank() > 3 && a.layout().permute(&channels_behind(a.rank())).is_contiguous());
     if ordered { Ok(y) } else { primitives::contiguous_copy(&y) }

@@ -3,8 +3,8 @@
 
 use super::declared::declare;
 use super::pool::no_kernel;
-use crate::array::Array;
 use crate::array::requests::{self, Request, WeightTable};
+use crate::array::{Array, Device, ResampleBytes};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::with_batch;
 use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
@@ -219,19 +219,46 @@ impl Upsample {
     /// One axis after the other, in float32 at least.
     fn run(&self, x: &Array) -> Result<Array> {
         let (dtype, spatial) = (x.dtype(), self.tables.len());
-        let mut y = x.contiguous()?;
+        let ImageRows { elements: mut y, first, last } = ImageRows::of(x, spatial)?;
         if dtype.is_half() && spatial > 1 {
             y = y.cast(DType::F32)?;
         }
         for axis in self.order() {
-            let at = y.rank() - spatial + axis;
+            let at = first + axis;
             let mut shape = Dims::from_slice(y.shape());
             let (outer, inner) = (shape[..at].iter().product(), shape[at + 1..].iter().product());
             shape[at] = self.tables[axis].output();
             let request = requests::Resample { op: "interpolate", outer, inner, table: self.tables[axis].clone() };
             y = Array::request1(Request::Resample(request), &[&y], &shape, y.dtype())?;
         }
-        y.cast(dtype)
+        ImageRows { elements: y.cast(dtype)?, first, last }.image()
+    }
+}
+
+/// The elements of images, row-major. Channels that come last are the last dimension here, and stay there.
+struct ImageRows {
+    elements: Array,
+    /// The dimension of the first axis of an image.
+    first: usize,
+    last: bool,
+}
+
+impl ImageRows {
+    fn of(x: &Array, spatial: usize) -> Result<ImageRows> {
+        let rank = x.rank();
+        match x.layout().suggested_format().order(rank).filter(|_| rank == spatial + 2) {
+            Some(order) => Ok(ImageRows { elements: x.with_layout(x.layout().permute(&order))?.contiguous()?, first: 1, last: true }),
+            None => Ok(ImageRows { elements: x.contiguous()?, first: rank - spatial, last: false }),
+        }
+    }
+
+    fn image(self) -> Result<Array> {
+        if !self.last {
+            return Ok(self.elements);
+        }
+        let rank = self.elements.rank();
+        let back: Dims = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+        self.elements.with_layout(self.elements.layout().permute(&back))
     }
 }
 
@@ -281,31 +308,16 @@ impl Op for Upsample {
 
 /// uint8: axis by axis from the last on, by weights of 15 bits and with results that are rounded in between, as PyTorch does.
 fn resampled_bytes(x: &Tensor, tables: &[WeightTable]) -> Result<Tensor> {
-    let (mut y, shape) = (x.array().contiguous()?.to_vec::<u8>()?, x.shape());
-    let mut shape = Dims::from_slice(&shape);
+    let x = x.array();
+    let ImageRows { elements: mut y, first, last } = ImageRows::of(&x.to_device(Device::CPU)?, tables.len())?;
     for (k, table) in tables.iter().enumerate().rev() {
-        let at = shape.len() - tables.len() + k;
-        let (outer, inner): (usize, usize) = (shape[..at].iter().product(), shape[at + 1..].iter().product());
-        let (n, m) = (table.input(), table.output());
-        let most = table.entries().2.iter().fold(0.0f64, |a, w| a.max(*w));
-        let bits = (0..22).find(|p| (0.5 + most * f64::from(1u32 << (p + 1))) as i64 >= 1 << 15).unwrap_or(22);
-        let one = f64::from(1u32 << bits);
-        let mut to = vec![0u8; outer * m * inner];
-        for o in 0..m {
-            let (from, weights) = table.row(o);
-            let weights: SmallVec<[i64; 8]> = weights.iter().map(|w| (w * one + if *w < 0.0 { -0.5 } else { 0.5 }) as i64).collect();
-            for a in 0..outer {
-                for i in 0..inner {
-                    let half = if bits == 0 { 0 } else { 1i64 << (bits - 1) };
-                    let sum: i64 = from.iter().zip(&weights).map(|(p, w)| i64::from(y[(a * n + *p as usize) * inner + i]) * w).sum();
-                    to[(a * m + o) * inner + i] = ((sum + half) >> bits).clamp(0, 255) as u8;
-                }
-            }
-        }
-        shape[at] = m;
-        y = to;
+        let (at, mut shape) = (first + k, Dims::from_slice(y.shape()));
+        let (outer, inner) = (shape[..at].iter().product(), shape[at + 1..].iter().product());
+        shape[at] = table.output();
+        let kernel = ResampleBytes { outer, inner, table: Arc::new(table.clone()) };
+        y = Array::request1(Request::Custom(Arc::new(kernel)), &[&y], &shape, DType::U8)?;
     }
-    Ok(Tensor::new(Array::from_slice(&y, &shape)?.to_device_of(&x.array())?))
+    Ok(Tensor::new(ImageRows { elements: y, first, last }.image()?.to_device_of(&x)?))
 }
 
 /// Nodes of a mode and of its gradient, by the number of dimensions.

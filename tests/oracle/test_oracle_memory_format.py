@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,42 @@ import rgrad  # noqa: E402
 from compare import attempt, visible_strides  # noqa: E402
 
 LIBRARIES = (rgrad, torch)
+
+# Functions of images, whose results and gradients keep channels last.
+IMAGES = (
+    "max_pool2d(last, 2)",
+    "max_pool2d(last, 2, return_indices=True)[1].float()",
+    "avg_pool2d(last, 3, 2, 1)",
+    "adaptive_avg_pool2d(last, 2)",
+    "adaptive_max_pool2d(last, 2)",
+    "lp_pool2d(last, 2, 2)",
+    "max_pool3d(volume, 2)",
+    "avg_pool3d(volume, 2)",
+    "adaptive_avg_pool3d(volume, 2)",
+    "interpolate(last, scale_factor=2)",
+    "interpolate(last, scale_factor=2, mode='nearest-exact')",
+    "interpolate(last, size=(7, 3), mode='bilinear')",
+    "interpolate(last, size=(3, 7), mode='bicubic', align_corners=True)",
+    "interpolate(last, size=(2, 3), mode='bilinear', antialias=True)",
+    "interpolate(last, size=(2, 3), mode='area')",
+    "interpolate(volume, scale_factor=2, mode='trilinear')",
+    "interpolate(volume, scale_factor=2)",
+    "interpolate(last.to(T.uint8), size=(7, 3), mode='bilinear').float()",
+    "interpolate(last[:, :, 1:3], scale_factor=2)",
+    "interpolate(last[0:0], scale_factor=2)",
+    "pad(last, (1, 2, 3, 4))",
+    "pad(last, (-1, 2), value=3.0)",
+    "pad(last, (1, 1, 1, 1, 2, 2))",
+    "pad(last, (1, 1, 2, 1), mode='reflect')",
+    "pad(last, (1, 1, 2, 1), mode='replicate')",
+    "pad(last, (1, 1, 2, 1), mode='circular')",
+    "pad(volume, (1,) * 6, mode='replicate')",
+    "batch_norm(last, None, None, training=True)",
+    "group_norm(last, 3)",
+    "local_response_norm(last, 2)",
+    "gelu(last)",
+    "dropout(last, 0.0)",
+)
 
 CALLS = (
     "x.contiguous(memory_format=CL)",
@@ -73,6 +110,26 @@ CALLS = (
     "T.nn.functional.conv2d(last.long(), T.ones(4, 3, 2, 2).long())",
     "T.nn.functional.conv_transpose2d(last, T.ones(3, 4, 2, 2), stride=2)",
     "T.nn.functional.conv2d(T.ones(0, 3, 4, 4).contiguous(memory_format=CL), T.ones(4, 3, 2, 2))",
+    "T.cat([last, last], 1)",
+    "T.cat([last, last])",
+    "T.cat([last, last.double()], 3)",
+    "T.cat([last, x], 1)",
+    "T.cat([x, last], 1)",
+    "T.cat([volume, volume], 1)",
+    "last.flip(1, 2)",
+    "last.softmax(1)",
+    "last.cumsum(1)",
+    "last.sum((2, 3), keepdim=True)",
+    "last.index_select(1, T.tensor([0, 2]))",
+    *(f"T.nn.functional.{call}" for call in IMAGES),
+    # Gradients of pads are views or row-major here; PyTorch's of cubic interpolation are row-major.
+    *(
+        f"gradient(lambda last: T.nn.functional.{call})"
+        for call in IMAGES
+        if not call.startswith("pad(") and "bicubic" not in call
+    ),
+    "gradient(lambda last: T.cat([last, 2 * last], 1))",
+    "gradient(lambda last: last.flip(1))",
 )
 
 
@@ -83,6 +140,14 @@ def test_strides(call: str) -> None:
         x = T.arange(120.0).reshape(2, 3, 4, 5)
         names = {"T": T, "CL": T.channels_last, "CL3": T.channels_last_3d, "x": x}
         names["last"] = x.contiguous(memory_format=T.channels_last)
+        names["volume"] = T.arange(360.0).reshape(1, 3, 4, 5, 6).contiguous(memory_format=T.channels_last_3d)
+
+        def gradient(f: Any, T: Any = T, last: Any = names["last"]) -> Any:
+            leaf = last.clone().requires_grad_()
+            y = f(leaf)
+            return T.autograd.grad(y, leaf, T.ones_like(y))[0]
+
+        names["gradient"] = gradient
         made.append(attempt(lambda names=names: eval(call, names)))
     ours, theirs = made
     assert ours.error == theirs.error, (ours.message, theirs.message)

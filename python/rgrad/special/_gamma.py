@@ -25,8 +25,6 @@ _BERNOULLI = (
     854513 / 138,
     -236364091 / 2730,
 )
-_EULER = 0.57721566490153286061
-_HALF_LOG_2PI = 0.91893853320467274178
 
 
 def polynomial(x: Tensor, coefficients: list[float]) -> Tensor:
@@ -37,71 +35,7 @@ def polynomial(x: Tensor, coefficients: list[float]) -> Tensor:
     return made
 
 
-def _zeta_minus_1(k: int) -> float:
-    """Riemann's zeta function of an integer from 2, minus 1: a sum, and the rest by Euler and Maclaurin."""
-    n = 20
-    rest = n ** (1 - k) / (k - 1) + 0.5 * n**-k + k * n ** (-k - 1) / 12 - k * (k + 1) * (k + 2) * n ** (-k - 3) / 720
-    rest += k * (k + 1) * (k + 2) * (k + 3) * (k + 4) * n ** (-k - 5) / 30240
-    return math.fsum([*(j**-k for j in range(2, n)), rest])
-
-
-def _sin_pi(x: Tensor) -> Tensor:
-    """The magnitude of sin(pi x), exact zeros at integers included."""
-    return _core.sin(math.pi * (x - _core.round(x)).abs())
-
-
-# lgamma(2 + z) = z (1 - Euler's constant) + sum of (-1)^k (zeta(k) - 1) z^k / k for |z| < 2 (Abramowitz, Stegun
-# 6.1.33).
-_SERIES = [0.0, 1 - _EULER, *((-1) ** k * _zeta_minus_1(k) / k for k in range(2, 32))]
 STIRLING = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI[:9], 1)]
-_DIGAMMA = [b / (2 * k) for k, b in enumerate(_BERNOULLI[:9], 1)]
-
-
-def _positive_lgamma(x: Tensor) -> Tensor:
-    """For x > 0. Near the zeros at 1 and 2 the series about 2 keeps the digits; from 4.5 up it is Stirling's series."""
-    # Each step up or down to 1.5 <= z <= 2.5 is a factor.
-    low, down1, down2 = x < 1.5, x > 2.5, x > 3.5
-    z = _core.where(low, x - 1.0, _core.where(down2, x - 4.0, _core.where(down1, x - 3.0, x - 2.0)))
-    tiny = x < 0.5
-    z = _core.where(tiny, x, z)
-    near = polynomial(z, _SERIES)
-    factor = _core.where(down2, (x - 1.0) * (x - 2.0), _core.where(down1, x - 1.0, _core.ones_like(x)))
-    below = -_core.where(tiny, x, x - 1.0).log1p() - _core.where(tiny, x.log(), _core.zeros_like(x))
-    near = near + _core.where(low, below, factor.log())
-    step = x < 9.0
-    up = _core.where(step, x + 5.0, x)
-    product = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0)
-    inverse = 1.0 / up
-    far = (up - 0.5) * up.log() - up + _HALF_LOG_2PI + inverse * polynomial(inverse * inverse, STIRLING)
-    far = far - _core.where(step, product, _core.ones_like(x)).log()
-    far = _core.where(x > 1e300, x * (x.log() - 1.0), far)
-    return _core.where(x <= 4.5, near, far)
-
-
-def _lgamma(x: Tensor) -> Tensor:
-    size = x.abs()
-    negative = x < 0
-    up = _positive_lgamma(_core.where(negative, size + 1.0, size))
-    mirrored = math.log(math.pi) - _sin_pi(x).log() - up
-    made = _core.where(negative, _core.where(size < 2.0**-60, -size.log(), mirrored), up)
-    return _core.where(x.isinf() | (x == 0) | (negative & (x == x.floor())), _core.full_like(x, math.inf), made)
-
-
-def _digamma(x: Tensor) -> Tensor:
-    negative = x < 0
-    y = _core.where(negative, 1.0 - x, x)
-    made = _core.zeros_like(x)
-    for _ in range(10):
-        step = y < 10.0
-        made = made - _core.where(step, 1.0 / y, made * 0.0)
-        y = _core.where(step, y + 1.0, y)
-    inverse = 1.0 / (y * y)
-    made = made + (y.log() - 0.5 / y - inverse * polynomial(inverse, _DIGAMMA))
-    part = x - _core.round(x)
-    made = _core.where(negative, made - math.pi / _core.tan(math.pi * part), made)
-    made = _core.where(negative & (part == 0), _core.full_like(x, math.nan), made)
-    made = _core.where(x == 0, -(1.0 / x), made)
-    return _core.where(x == math.inf, x, _core.where(x == -math.inf, _core.full_like(x, math.nan), made))
 
 
 def _positive_zeta(s: Tensor, q: Tensor, terms: int = 10) -> Tensor:
@@ -173,9 +107,9 @@ def _polygamma(n: int, x: Tensor) -> Tensor:
     return apply(x)
 
 
-_ORDERS: dict[int, Callable[..., Tensor]] = {}
-_digamma_apply = of_elements("Digamma", _digamma, lambda x: _polygamma(1, x))
-_lgamma_apply = of_elements("Lgamma", _lgamma, _digamma_apply)
+_ORDERS: dict[int, Callable[..., Tensor]] = {1: of_elements("Polygamma", "trigamma", lambda x: _polygamma(2, x))}
+_digamma_apply = of_elements("Digamma", "digamma", lambda x: _polygamma(1, x))
+_lgamma_apply = of_elements("Lgamma", "lgamma", _digamma_apply)
 _zeta_apply: Apply = of_elements("Zeta", _zeta, None, lambda s, q: -s * _zeta_apply(s + 1.0, q))
 
 

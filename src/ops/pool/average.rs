@@ -79,7 +79,9 @@ impl Op for MeanPool {
     }
     fn forward(&self, ins: &[&Array]) -> Result<Arrays> {
         let pass = if self.transposed { PoolPass::AverageAdjoint(self.divisor()) } else { PoolPass::Average(self.divisor()) };
-        Ok(smallvec![self.windows.linear(pass, ins[0], self.transposed)?])
+        let made = self.windows.linear(pass, ins[0], self.transposed)?;
+        // As in PyTorch, whose means of volumes are row-major.
+        Ok(smallvec![if self.windows.spatial == 2 { made.in_format_of(ins[0])? } else { made }])
     }
     fn work(&self, inputs: &[&Array]) -> usize {
         self.windows.work(inputs[0].shape())

@@ -116,7 +116,7 @@ impl Op for MaxPool {
             Some(starts) => Array::request(request, &[&x, &starts.contiguous()?], outs)?,
             None => Array::request(request, &[&x], outs)?,
         };
-        Ok(made.into_iter().collect())
+        made.into_iter().map(|a| if self.is_given() { Ok(a) } else { a.in_format_of(ins[0]) }).collect()
     }
     fn work(&self, inputs: &[&Array]) -> usize {
         self.windows.work(inputs[0].shape())
@@ -175,7 +175,7 @@ impl Op for MaxPoolAdjoint {
             return Ok(smallvec![to]);
         }
         let request = self.windows.request(PoolPass::MaxAdjoint, g.shape());
-        Ok(smallvec![Array::request1(request, &[&g, &indices], &shape, g.dtype())?])
+        Ok(smallvec![Array::request1(request, &[&g, &indices], &shape, g.dtype())?.in_format_of(ins[0])?])
     }
     fn work(&self, inputs: &[&Array]) -> usize {
         self.windows.work(inputs[0].shape())

@@ -19,12 +19,14 @@ mod random;
 mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+mod special;
 mod update;
 
 use pyo3::prelude::*;
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pointwise::register(m)?;
+    special::register(m)?;
     shape::register(m)?;
     indexing::register(m)?;
     join::register(m)?;

@@ -13,6 +13,14 @@ Supported combinations for non-constant padding:
   - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
 
 
+def _laid_out_as(input: Tensor, result: Tensor) -> Tensor:
+    """The result row-major, or with channels last where those of the input are."""
+    format = {4: _core.channels_last, 5: _core.channels_last_3d}.get(input.dim())
+    if format is None or input.is_contiguous() or not input.is_contiguous(memory_format=format):
+        format = _core.contiguous_format
+    return result.contiguous(memory_format=format)
+
+
 def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
     ndim = input.dim()
     sides = {ndim - 1 - i: (pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)}
@@ -39,10 +47,11 @@ def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
         for n, at in ((before, 0), (after, len(parts) + 1)):
             if n > 0:
                 shape = [*result.shape[:d], n, *result.shape[d + 1 :]]
-                parts.insert(at, _core.full(shape, value, dtype=input.dtype, device=input.device))
+                part = _core.full(shape, value, dtype=input.dtype, device=input.device)
+                parts.insert(at, _laid_out_as(input, part))
         if len(parts) > 1:
             result = _core.cat(parts, d)
-    return input.clone() if result is input else result.contiguous()
+    return input.clone() if result is input else _laid_out_as(input, result)
 
 
 def _pieces(mode: str, x: Tensor, d: int, before: int, after: int) -> list[Tensor]:
@@ -169,7 +178,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     for d, before, after in sides:
         parts = _pieces(mode, result, d, before, after)
         result = _core.cat(parts, d) if len(parts) > 1 else parts[0]
-    return result.clone() if result is input else result.contiguous()
+    if mode == "circular":
+        return result.clone() if result is input else result.contiguous()
+    return result.clone() if result is input else _laid_out_as(input, result)
 
 
 # How many dimensions are padded, of a tensor of how many.
