@@ -85,7 +85,7 @@ pub fn one(made: Result<Array>) -> Result<Vec<Array>> {
 }
 
 #[test]
-fn reductions_scans_and_sorting() {
+pub fn reductions_scans_and_sorting() {
     for dtype in DType::ALL {
         for x in layouts(&[3, 4, 5], dtype, 1) {
             for reduced in [[true; 3], [false, true, false], [true, false, true], [false; 3]] {
@@ -136,7 +136,7 @@ fn reductions_scans_and_sorting() {
 }
 
 #[test]
-fn normalisation() {
+pub fn normalisation() {
     // All ways in which the CPU walks them: rows, chunks, columns, and each of them divided among tasks.
     let shapes = [
         (3, 1, 5, 1, false),
@@ -190,7 +190,7 @@ fn normalisation() {
 }
 
 #[test]
-fn convolutions() {
+pub fn convolutions() {
     let mut seed = 1u64;
     let mut draw = |n: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -240,7 +240,7 @@ fn convolutions() {
 }
 
 #[test]
-fn attention() {
+pub fn attention() {
     // More queries and keys than a block, heads that share keys, and columns that do not fill a vector.
     let sizes = [[2, 2, 1, 3, 4, 3, 2], [1, 4, 2, 70, 140, 5, 18], [1, 1, 1, 2, 600, 1, 1], [1, 2, 2, 130, 3, 33, 40]];
     for dtype in [DType::F32, DType::F64] {
@@ -284,7 +284,7 @@ fn attention() {
 }
 
 #[test]
-fn copies_fills_triangles_and_products() {
+pub fn copies_fills_triangles_and_products() {
     for dtype in DType::ALL {
         for x in layouts(&[4, 6], dtype, 2) {
             for to in DType::ALL {
@@ -308,7 +308,7 @@ fn copies_fills_triangles_and_products() {
 }
 
 #[test]
-fn positions() {
+pub fn positions() {
     for dtype in DType::ALL {
         for x in layouts(&[4, 5, 3], dtype, 4) {
             let index = |v: &[i64], shape: &[usize]| Array::from_slice(v, shape).unwrap();
@@ -336,7 +336,7 @@ fn positions() {
 }
 
 #[test]
-fn losses() {
+pub fn losses() {
     for dtype in [DType::F32, DType::F64] {
         let (x, w) = (array(&[4, 5, 2], dtype, 7), array(&[5], dtype, 8));
         for (target, weighs) in [([0i64, 4, -100, 2, 1, 1, 3, 0], true), ([0, 4, 5, 2, 1, 1, 3, 0], false)] {
@@ -353,7 +353,7 @@ fn losses() {
 }
 
 #[test]
-fn every_row_over_strides_and_broadcast() {
+pub fn every_row_over_strides_and_broadcast() {
     for row in RowId::ALL {
         for compute in DType::ALL {
             let func = Func::forward(*row);
@@ -407,7 +407,7 @@ fn program(ins: &[&Array], mut seed: u64) -> Result<Vec<Array>> {
 }
 
 #[test]
-fn random_programs() {
+pub fn random_programs() {
     // Deferred however small they are.
     let before = fusion::set_min_elements(1);
     let steps = fusion::counts().steps;

@@ -8,7 +8,7 @@ use rgrad_kernels::backend::requests::Request;
 use std::sync::Arc;
 
 #[test]
-fn pooling() {
+pub fn pooling() {
     let axis = |input, output, kernel, stride, pad, dilation| WindowAxis { input, output, kernel, stride, pad, dilation, adaptive: false };
     let cases = [
         [WindowAxis::ONE, axis(7, 3, 3, 2, 1, 1), axis(6, 3, 2, 2, 0, 1)],
@@ -61,7 +61,7 @@ fn pooling_with_given_starts() {
 }
 
 #[test]
-fn other_sizes() {
+pub fn other_sizes() {
     let rows = (0..7).map(|o| (0..o % 4).map(move |k| ((o * 3 + k) % 5, 0.25 * (k + 1) as f64 - 0.3)).collect::<Vec<_>>());
     let table = WeightTable::new(5, rows).unwrap();
     for dtype in [DType::F32, DType::F64, DType::F16] {
@@ -77,7 +77,7 @@ fn other_sizes() {
 }
 
 #[test]
-fn grids() {
+pub fn grids() {
     for dtype in [DType::F32, DType::F64] {
         for sizes in [[0, 5, 4], [0, 1, 6], [3, 2, 4]] {
             for mode in [GridMode::Linear, GridMode::Nearest, GridMode::Cubic] {

@@ -7,12 +7,28 @@ use rgrad_kernels::backend::contract::{Backend, CountedResult, DeviceMemory, Mem
 use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::backend::cpu::memory::raw_slice::RawSlice;
 use rgrad_kernels::backend::program::{StepInput, StepKind};
-use rgrad_kernels::backend::requests::{IndexPlan, NllReduction, Pointwise, Reducer, Request, ScanKind, Write};
+use rgrad_kernels::backend::requests::{IndexPlan, NllReduction, Pointwise, Reducer, Request, RequestKind, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};
 use rgrad_kernels::layout::{DType, Layout};
 use rgrad_kernels::pointwise::Func;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic;
+
+thread_local! {
+    /// The kinds of requests that have run here on this thread.
+    static RAN: RefCell<HashSet<RequestKind>> = RefCell::default();
+}
+
+/// The kinds of requests that have run on this thread since the last call.
+pub fn take_ran() -> HashSet<RequestKind> {
+    RAN.take()
+}
+
+fn note(kind: RequestKind) {
+    RAN.with_borrow_mut(|r| r.insert(kind));
+}
 
 #[derive(Debug)]
 pub struct Reference;
@@ -264,6 +280,7 @@ impl Backend for Reference {
     }
 
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        note(request.kind());
         let cells = room(ins);
         let target = |k: usize| outs[k].map(|v| X { v });
         let values = |k: usize, at: &[usize], v: V| {
@@ -423,7 +440,7 @@ impl Backend for Reference {
                     indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
                 }
             }
-            Request::Pool(_) | Request::Resample(_) | Request::GridSample(_) => {
+            Request::Pool(_) | Request::Resample(_) | Request::GridSample(_) | Request::Recurrent(_) => {
                 let operands = (0..ins.len())
                     .map(|k| Ok(view(ins, k)?.all().into_iter().map(|v| v.f()).collect()))
                     .collect::<Result<Vec<Vec<f64>>>>()?;
@@ -431,6 +448,7 @@ impl Backend for Reference {
                     Request::Pool(p) => super::reference_pool::outputs(p, &operands),
                     Request::Resample(r) => vec![super::reference_images::resampled(r, &operands[0])],
                     Request::GridSample(g) => vec![super::reference_images::sampled(g, &operands)],
+                    Request::Recurrent(r) => super::reference_recurrence::outputs(r, &operands),
                     _ => return Err(wrong("another request")),
                 };
                 for (to, made) in outs.iter().flatten().zip(made) {
@@ -469,16 +487,13 @@ impl Backend for Reference {
                     out.put(&to, combine(s.how, out.get(&to), x.get(if x.rank() == 0 { &[] } else { &at })));
                 }
             }
-            Request::Random(_) => {
-                // The numbers are those of the counters, whoever draws them.
-                let host = Cells::new(out.v.numel() * 8);
-                let here =
-                    View { memory: Memory::Host(host.start()), offset: 0, shape: &[out.v.numel()], strides: &[1], dtype: out.v.dtype };
-                // SAFETY: room for all numbers.
-                unsafe { CPU.run(request, &[], &[Some(here)])? };
-                let size = out.v.dtype.size();
-                // SAFETY: the output is dense.
-                unsafe { std::ptr::copy_nonoverlapping(host.start(), start(out.v.memory).add(out.v.offset * size), out.v.numel() * size) };
+            Request::Random(r) => {
+                let chances = if ins.is_empty() { None } else { Some(view(ins, 0)?) };
+                let (single, float) = (out.v.dtype.computed() == DType::F32, out.v.dtype.is_float());
+                for (i, at) in indices(out.v.shape).enumerate() {
+                    let v = super::reference_random::number(r, i, single, chances.as_ref().map_or(0.0, |c| c.get(&at).f()));
+                    out.put(&at, if float { F(v) } else { I(v as i64) });
+                }
             }
             _ => return Err(not_implemented(request, "reference")),
         }
@@ -486,10 +501,12 @@ impl Backend for Reference {
     }
 
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
+        note(RequestKind::Pointwise);
         all_steps(program).map(|_| ())
     }
 
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
+        note(request.kind());
         match request {
             Request::Nonzero => {
                 let x = X { v: x };
