@@ -1,6 +1,6 @@
 //! Values of special functions. They are computed in float64 by the formulas of Abramowitz and Stegun, "Handbook of Mathematical Functions", and
 //! rounded once: float32 results are within 0.51 units in the last place, but where a function has a zero (of the digamma function, and of
-//! lgamma below 0); there, and in float64, errors are a few 1e-16 of the terms that are summed. Loops are free of branches, and vectorised.
+//! lgamma below 0); there, and in float64, errors are a few 1e-16 of the terms that are summed. Loops are written without branches; they are not vectorised yet.
 //!
 //! Not here: derivatives, and functions of several arguments, which are composed of operations in Python.
 
