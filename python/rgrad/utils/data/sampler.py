@@ -40,7 +40,7 @@ class RandomSampler(Sampler[int]):
 
     Raises:
         TypeError: ``replacement`` is no bool.
-        ValueError: ``num_samples`` is no positive int.
+        ValueError: ``num_samples`` is no positive int, or there is nothing to draw from.
     """
 
     def __init__(
@@ -48,14 +48,13 @@ class RandomSampler(Sampler[int]):
     ) -> None:
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if num_samples is not None and (
-            isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < 0
-        ):
-            raise ValueError(f"num_samples should be a non-negative integer value, but got num_samples={num_samples}")
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
+        count = self.num_samples
+        if isinstance(count, bool) or not isinstance(count, int) or count <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={count}")
 
     @property
     def num_samples(self) -> int:
@@ -102,9 +101,11 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """Numbers drawn with probability in proportion to ``weights`` (not negative, need not sum to 1).
 
+    Drawing raises RuntimeError for weights that are negative, not finite or all zero, and for too few of them to draw
+    ``num_samples`` without replacement.
+
     Raises:
-        ValueError: The weights are not one-dimensional, negative or all zero, or too few to draw ``num_samples``
-            without replacement.
+        ValueError: The weights are not one-dimensional, ``num_samples`` is no positive int, or ``replacement`` no bool.
     """
 
     def __init__(
@@ -117,32 +118,14 @@ class WeightedRandomSampler(Sampler[int]):
         given = _core.as_tensor(weights, dtype=_core.float64, device="cpu")
         if given.dim() != 1:
             raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(given.shape)}")
-        if given.numel() == 0 or not bool((given >= 0).all()) or not 0 < given.sum().item() < float("inf"):
-            raise ValueError("weights should be non-negative and finite, and not all zero")
-        if not replacement and int((given > 0).sum()) < num_samples:
-            raise ValueError(f"cannot draw {num_samples} samples without replacement from {int((given > 0).sum())}")
         self.weights = given
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
-    def _uniform(self, count: int) -> Any:
-        return _core.rand(count, dtype=_core.float64, generator=self.generator, device="cpu").numpy()
-
     def __iter__(self) -> Iterator[int]:
-        import numpy as np
-
-        if self.replacement:
-            uniform = self._uniform(self.num_samples)
-            edges = np.cumsum(self.weights.numpy())
-            chosen = np.searchsorted(edges, uniform * edges[-1], side="right")
-        else:
-            # The smallest of exponential variables with rates w come first (Efraimidis and Spirakis 2006).
-            uniform = self._uniform(self.weights.numel())
-            with np.errstate(divide="ignore"):
-                keys = -np.log1p(-uniform) / self.weights.numpy()
-            chosen = np.argsort(keys, kind="stable")[: self.num_samples]
-        return iter(chosen.tolist())
+        drawn = _core.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        return iter(drawn.tolist())
 
     def __len__(self) -> int:
         return self.num_samples
