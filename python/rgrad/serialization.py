@@ -275,7 +275,7 @@ def load(
     name = getattr(f, "name", f) if not isinstance(f, (str, os.PathLike)) else os.fspath(f)
     try:
         archive = zipfile.ZipFile(f)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, NotImplementedError) as error:
         raise RuntimeError(f"load: {name} is not a file written by rgrad.save ({error})") from None
     with archive:
         names = archive.namelist()
@@ -331,10 +331,15 @@ def _classes(value: Any) -> list[str]:
 @contextmanager
 def _as_damage(name: Any) -> Iterator[None]:
     import zipfile
+    import zlib
 
+    wrong = (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZipFile, EOFError, zlib.error)
     try:
         yield
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, zipfile.BadZipFile, EOFError) as error:
+    except (*wrong, RuntimeError) as error:
+        # The archive says with the last what it does not support: encryption, ways of compression.
+        if isinstance(error, RuntimeError) and (type(error).__module__ != "builtins" or str(error)[:5] == "load:"):
+            raise
         raise RuntimeError(f"load: {name} is damaged: {type(error).__name__}: {error}") from error
 
 

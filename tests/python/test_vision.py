@@ -51,6 +51,7 @@ def test_broken_idx_files_are_refused(tmp_path: Path) -> None:
     whole = idx(np.arange(12, dtype=np.int32).reshape(3, 4))
     cases = [(b"", "no IDX file"), (b"PK12", "no IDX file"), (whole[:6], "ends in its head"), (whole[:-1], "takes 48")]
     cases += [(whole + b"!", "takes 48"), (bytes([0, 0, 8, 3]) + b"\xff" * 12, "holds 0 bytes")]
+    cases += [(gzip.compress(whole)[:-9], "is damaged"), (b"\x1f\x8b" + whole, "is damaged")]
     for raw, words in cases:
         (tmp_path / "x").write_bytes(raw)
         with pytest.raises(ValueError, match=words):

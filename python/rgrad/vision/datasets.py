@@ -4,6 +4,7 @@ import gzip
 import os
 import struct
 import warnings
+import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -38,7 +39,10 @@ def read_idx(path: str | os.PathLike[str]) -> Tensor:
     with open(path, "rb") as file:
         raw = file.read()
     if raw[:2] == b"\x1f\x8b":
-        raw = gzip.decompress(raw)
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{os.fspath(path)} is damaged: {error}") from None
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _ELEMENTS:
         raise ValueError(f"{os.fspath(path)} is no IDX file: it begins with {raw[:4].hex(' ') or 'nothing'}")
     kind, rank = np.dtype(_ELEMENTS[raw[2]]), raw[3]
