@@ -1,7 +1,7 @@
 //! Convolutions with few results for each patch, as depthwise ones have: packing would cost more than the product. Vectors go along the rows of
 //! strips, where each tap is a shift.
 
-use super::gather::Gather;
+use super::gather::{Gather, runs};
 use super::geometry::{Patches, Strip, StripRow};
 use super::patches::{clear, fill, room, widen};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors};
@@ -167,6 +167,8 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
             }
         }
     }
+    // Phases write to the same lines of the cache.
+    tasks.sort_by_key(|t| (t.groups.start, t.columns.start));
     // Still small: several tasks together.
     let small = tasks.first().map_or(1, |t| (TASK / (t.columns.len() * t.groups.len() * g.rows * g.channels).max(1)).max(1));
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
@@ -187,6 +189,7 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTas
     let (n, at) = (task.columns.start / positions, task.columns.start % positions);
     // Whole rows of a grid without steps are neighbours in the result.
     let direct = S::SAME && f.places.step == [1; 3];
+    let spread_runs = if direct { Vec::new() } else { runs(p, &f.places, &task.columns, |column| column) };
     let (_own, sums) = room::<T>(if direct { 0 } else { g.rows * columns });
     let depth = g.channels * taps;
     let strip = (depth > 0).then(|| Strip::new(p, task.columns.start, task.columns.end, S::SAME));
@@ -229,20 +232,18 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTas
             if direct {
                 continue;
             }
-            let step = f.places.step[2];
-            p.each_row(task.columns.start, task.columns.end, |column, n, d, h, w, len| {
-                let at = f.places.row(n, d, h, w);
-                for r in 0..g.rows {
-                    let (from, to) = (sums.wrapping_add(r * columns + column), y.wrapping_offset((r * to_plane) as isize + at));
-                    if S::SAME {
-                        spread::<T>(g.isa, len, from, to.cast(), step);
-                        continue;
-                    }
-                    for j in 0..len {
-                        *to.wrapping_add(j * step) = S::narrow(*from.wrapping_add(j));
+            for r in 0..g.rows {
+                let (from, to) = (sums.cast_const().wrapping_add(r * columns), y.wrapping_add(r * to_plane));
+                if S::SAME {
+                    spread::<T>(g.isa, &spread_runs, from, to.cast(), f.places.step[2]);
+                    continue;
+                }
+                for run in &spread_runs {
+                    for j in 0..run.len {
+                        *to.wrapping_offset(run.at).wrapping_add(j * f.places.step[2]) = S::narrow(*from.wrapping_add(run.column + j));
                     }
                 }
-            });
+            }
         }
     }
 }
@@ -318,27 +319,30 @@ pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, 
     unsafe { clear(parts * numel, sums) };
     let sums = SharedPointer::new(sums);
     let (g, x) = (SharedPointer::new(g), SharedPointer::new(x));
+    // Of the first image; those of the others lie as far behind as the images do.
+    let strips: Vec<(usize, Strip)> =
+        (0..positions).step_by(each).map(|first| (first, Strip::new(&p, first, positions.min(first + each), S::SAME))).collect();
+    let most = strips.iter().map(|(_, strip)| strip.size).max().unwrap_or(0);
     parallel_for(parts * s.groups * channels, |t| {
         let (part, group, c) = (t / (s.groups * channels), t / channels % s.groups, t % channels);
         let sums = sums.at(part * numel + (group * rows * channels + c) * taps);
         let x = x.get().wrapping_add((group * channels + c) * plane);
-        let mut strip_room = (room::<T>(0), 0);
+        let (_strip, buffer) = room::<T>(most);
         let (_copied, copied) = room::<T>(if S::SAME { 0 } else { each });
         for n in part * images..s.batch.min((part + 1) * images) {
-            for first in (0..positions).step_by(each) {
-                let end = positions.min(first + each);
-                let strip = Strip::new(&p, n * positions + first, n * positions + end, S::SAME);
-                if strip.size > strip_room.1 {
-                    strip_room = (room::<T>(strip.size), strip.size);
-                }
-                let buffer = strip_room.0.1;
+            let x = x.wrapping_add(n * p.image);
+            for (first, strip) in &strips {
+                let (first, end) = (*first, positions.min(first + each));
                 // SAFETY: each task has sums of its own; the rest is the caller's promise.
                 unsafe {
-                    clear(strip.size, buffer);
+                    // The padding of a strip stays as it is.
+                    if n == part * images || strips.len() > 1 {
+                        clear(strip.size, buffer);
+                    }
                     let from = if strip.size == 0 {
                         x.cast::<T>().wrapping_offset(strip.start)
                     } else {
-                        fill::<T, S>(isa, &p, &strip, x, buffer);
+                        fill::<T, S>(isa, &p, strip, x, buffer);
                         buffer.cast_const()
                     };
                     for r in 0..rows {
@@ -349,7 +353,7 @@ pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, 
                             widen::<T, S>(isa, end - first, g, copied);
                             copied.cast_const()
                         };
-                        add_products::<T>(isa, &strip, from, g, sums.wrapping_add(r * channels * taps));
+                        add_products::<T>(isa, strip, from, g, sums.wrapping_add(r * channels * taps));
                     }
                 }
                 interrupt::check();

@@ -9,22 +9,25 @@ use crate::backend::cpu::matmul::panels::{BLOCK, ColumnRun, Depth, DepthPlace, P
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most panels of one task; what it packs stays in the second cache.
 const PANELS: usize = 9;
 /// Tasks that a large product has at least, where its sizes allow for them.
-const TASKS: usize = 16;
+pub(super) const TASKS: usize = 16;
 /// Multiply-adds of a task that is worth a thread.
-const WORTH: usize = 1 << 18;
+pub(super) const WORTH: usize = 1 << 18;
 /// Rows that a task has at least if columns are not enough for all tasks: it packs for them alone.
-const ROWS: usize = 32;
+pub(super) const ROWS: usize = 32;
 /// Bytes of weights that stay in the second cache.
 const WEIGHTS: usize = 512 << 10;
 /// Elements of a strip beyond which a task takes fewer columns.
-const STRIP: usize = 1 << 17;
+pub(super) const STRIP: usize = 1 << 17;
 /// Elements of the strips of a block.
 const STRIPS: usize = 1 << 17;
+/// Channels that are asked for before they are packed.
+const AHEAD: usize = 4;
 /// The fewest taps that pay for shifts: fewer read about as much as packing does.
 const SHIFTED: usize = 2;
 /// Packing a vector takes as long as its products with so many rows, and so many more for each row of positions that it has lanes of.
@@ -71,8 +74,8 @@ unsafe impl<T> Sync for Gather<'_, T> {}
 struct GatherTask {
     phase: usize,
     group: usize,
-    columns: std::ops::Range<usize>,
-    rows: std::ops::Range<usize>,
+    columns: Range<usize>,
+    rows: Range<usize>,
 }
 
 impl<T: CoreNumber> Gather<'_, T> {
@@ -127,11 +130,14 @@ impl<T: CoreNumber> Gather<'_, T> {
         let stays = self.rows * self.channels * f.patches.taps() * size_of::<T>() <= WEIGHTS;
         let cost = |together: usize| {
             let chunks = panels.div_ceil(together);
-            let split = wanted.div_ceil(chunks * self.groups).min(self.rows / ROWS).max(1);
+            let most = wanted.div_ceil(chunks * self.groups).min(self.rows / ROWS).max(1);
             let read = chunks * self.rows * if stays { 1 } else { 4 };
-            // Too few tasks cost as if nothing helped.
-            let idle = wanted.div_ceil(2 * chunks * split * self.groups);
-            (idle * (read + 3 * split * panels * width), split)
+            let cost = |split: usize| {
+                // Too few tasks cost as if nothing helped.
+                let idle = wanted.div_ceil(2 * chunks * split * self.groups);
+                (idle * (read + 3 * split * panels * width), split)
+            };
+            cost(most).min(cost(most.div_ceil(2)))
         };
         let mut best = (usize::MAX, 1, 1);
         for together in 1..=PANELS.min(panels) {
@@ -158,7 +164,7 @@ impl<T: CoreNumber> Gather<'_, T> {
         let y = y.wrapping_add(row * plane);
         let step = places.step[2];
         if self.channels * taps == 0 {
-            let runs = runs(p, places, task, |column| column);
+            let runs = runs(p, places, &task.columns, |column| column);
             // SAFETY: the caller's, here and below.
             unsafe { put(&runs, rows, y, (plane, step), |r, _| if bias.is_null() { T::ZERO } else { *bias.add(r) }) };
             return true;
@@ -177,9 +183,9 @@ impl<T: CoreNumber> Gather<'_, T> {
         let (columns, runs) = if is_shifted {
             let (mut at, first) = (strip.rows.iter(), strip.rows[0].base);
             let mut base = || at.next().map_or(0, |row| (row.base - first) as usize);
-            (strip.span(), runs(p, places, task, |_| base()))
+            (strip.span(), runs(p, places, &task.columns, |_| base()))
         } else {
-            (task.columns.len(), runs(p, places, task, |column| column))
+            (task.columns.len(), runs(p, places, &task.columns, |column| column))
         };
         // One panel of all columns rather than two, if the second would have few.
         let width = if columns > width { widest::<T>(self.isa) } else { width };
@@ -231,7 +237,9 @@ impl<T: CoreNumber> Gather<'_, T> {
                             buffer.cast_const()
                         };
                         let to = packed.wrapping_add(c * piece * width);
-                        let rows = PackedRows { to, vectors: width / lanes, panel: block * width };
+                        // Channels of an image lie far apart, those of strips do not.
+                        let ahead = if strip.size == 0 { AHEAD * p.plane() } else { 0 } as isize;
+                        let rows = PackedRows { to, vectors: width / lanes, panel: block * width, ahead };
                         pack::<T>(self.isa, plan, from, &strip.taps[t..t + piece], rows);
                     }
                 }
@@ -275,10 +283,10 @@ impl<T: CoreNumber> Gather<'_, T> {
     }
 }
 
-/// Where the columns of a task go; `column` says which column of the product a row of them begins at.
-fn runs(p: &Patches, places: &Places, task: &GatherTask, mut column: impl FnMut(usize) -> usize) -> Vec<ColumnRun> {
+/// Where columns go; `column` says which column of the product a row of them begins at.
+pub(super) fn runs(p: &Patches, places: &Places, columns: &Range<usize>, mut column: impl FnMut(usize) -> usize) -> Vec<ColumnRun> {
     let mut runs: Vec<ColumnRun> = Vec::new();
-    p.each_row(task.columns.start, task.columns.end, |first, n, d, h, w, len| {
+    p.each_row(columns.start, columns.end, |first, n, d, h, w, len| {
         let (at, column) = (places.row(n, d, h, w), column(first));
         match runs.last_mut() {
             Some(run) if places.step[2] == 1 && run.at + run.len as isize == at && run.column + run.len == column => run.len += len,

@@ -1,4 +1,5 @@
-//! Convolution of floats as products of matrices with patches (`gather`, `weight`), or tap by tap where there are few channels (`direct`).
+//! Convolution of floats as products of matrices with patches (`gather`, `weight`; `shared` for kernels of one tap), or tap by tap where there
+//! are few channels (`direct`). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
 //!
 //! Work is divided by size alone, and each result is a sum in one order, so the bits are the same for any number of threads.
@@ -10,6 +11,7 @@ mod gather;
 mod geometry;
 mod patches;
 pub(super) mod plain;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod turned;
@@ -163,6 +165,8 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
         if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) {
             direct::gather(gather, x, y);
             false
+        } else if let Some(phase) = shared::fits(gather).filter(|_| S::SAME) {
+            shared::run(gather, phase, x, y.cast())
         } else {
             gather.run(x, y)
         }

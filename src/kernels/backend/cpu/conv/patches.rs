@@ -98,6 +98,8 @@ pub(super) struct PackedRows<T> {
     pub vectors: usize,
     /// Elements between panels.
     pub panel: usize,
+    /// Elements to what will be packed soon, which is brought near.
+    pub ahead: isize,
 }
 
 on_vectors! {
@@ -110,13 +112,21 @@ on_vectors! {
 #[inline(always)]
 unsafe fn pack_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, taps: &[isize], rows: PackedRows<V::Number>) {
     let width = rows.vectors * V::LANES;
+    let (mut next, mut left) = (rows.to, rows.vectors);
     for v in 0..plan.vectors() {
-        let to = rows.to.wrapping_add(v / rows.vectors * rows.panel + v % rows.vectors * V::LANES);
+        let to = next;
+        left -= 1;
+        if left == 0 {
+            (next, left) = (next.wrapping_add(rows.panel - (rows.vectors - 1) * V::LANES), rows.vectors);
+        } else {
+            next = next.wrapping_add(V::LANES);
+        }
         // SAFETY: the caller's.
         unsafe {
             match plan.of(v) {
                 [one] if one.mask == plan.full => {
                     let from = from.wrapping_offset(one.from);
+                    V::bring(from.wrapping_offset(rows.ahead));
                     for (t, shift) in taps.iter().enumerate() {
                         V::load(from.wrapping_offset(*shift)).store(to.wrapping_add(t * width));
                     }

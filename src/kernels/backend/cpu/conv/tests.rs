@@ -201,6 +201,11 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         square(2, 1, [3, 16], 50, 7, 2, 3),
         square(3, 1, [70, 64], 7, 3, 1, 1),
         square(1, 1, [200, 130], 6, 1, 1, 0),
+        square(3, 1, [260, 40], 13, 1, 1, 0),
+        square(2, 1, [40, 260], 26, 1, 2, 0),
+        square(1, 1, [24, 40], 23, 1, 1, 2),
+        square(2, 1, [24, 60], 11, 3, 2, 1),
+        square(1, 1, [70, 20], 40, 3, 1, 1),
         square(40, 1, [8, 8], 2, 2, 1, 0),
         square(2, 40, [1, 1], 33, 3, 1, 1),
         square(2, 40, [1, 1], 33, 5, 2, 2),
@@ -215,7 +220,12 @@ fn larger_sizes_take_several_blocks_and_tasks() {
 #[test]
 fn the_bits_are_the_same_for_any_number_of_threads() {
     let mut r = Seed(11);
-    for s in [square(2, 1, [40, 40], 20, 3, 1, 1), square(8, 6, [1, 1], 20, 3, 2, 1), square(5, 1, [3, 9], 31, 5, 2, 2)] {
+    for s in [
+        square(2, 1, [40, 40], 20, 3, 1, 1),
+        square(3, 1, [40, 40], 20, 1, 1, 0),
+        square(8, 6, [1, 1], 20, 3, 2, 1),
+        square(5, 1, [3, 9], 31, 5, 2, 2),
+    ] {
         for pass in passes() {
             let (of, n) = sizes(pass, &s);
             let ins = of.map(|n| r.numbers(n).iter().map(|v| v / 3.0 + 0.01).collect::<Vec<f64>>());

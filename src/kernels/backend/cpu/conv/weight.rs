@@ -3,9 +3,10 @@
 
 use super::geometry::{Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, pack_transposed, room, widen};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widths};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::num::InstructionSet;
+use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use crate::backend::requests::ConvShape;
@@ -68,7 +69,7 @@ pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, 
     let chunks = panels.div_ceil(together);
     let together = panels.div_ceil(chunks) * width;
     let numel = s.groups * rows * columns;
-    let parts = wanted.div_ceil(chunks * s.groups).min(PARTIAL / numel.max(1)).min(all).max(1);
+    let parts = (wanted / (chunks * s.groups)).min(PARTIAL / numel.max(1)).min(all).max(1);
     let each = all.div_ceil(parts);
     let parts = all.div_ceil(each);
     let mut tasks = Vec::new();
@@ -93,11 +94,35 @@ pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, 
     if !direct {
         const STRETCH: usize = 1 << 14;
         parallel_for(numel.div_ceil(STRETCH), |t| {
-            for i in t * STRETCH..numel.min((t + 1) * STRETCH) {
-                // SAFETY: all sums have been written, and each is read by one task.
-                unsafe { *w.at(i) = S::narrow((1..parts).fold(*sums.at(i), |sum, k| sum.plus(*sums.at(k * numel + i)))) };
-            }
+            let (first, end) = (t * STRETCH, numel.min((t + 1) * STRETCH));
+            // SAFETY: all sums have been written, and each is read by one task.
+            unsafe { add_parts::<T, S>(isa, end - first, parts, numel, sums.at(first).cast_const(), w.at(first)) };
         });
+    }
+}
+
+on_vectors! {
+    /// Adds `n` sums of each part, which lie `all` apart.
+    fn add_parts<T, S: StoredAs<T>>(n: usize, parts: usize, all: usize, from: *const T, to: *mut S) = add_parts_on
+}
+
+/// # Safety
+/// They are readable and writable.
+#[inline(always)]
+unsafe fn add_parts_on<V: PanelVector, S: StoredAs<V::Number>>(n: usize, parts: usize, all: usize, from: *const V::Number, to: *mut S) {
+    // SAFETY: the caller's; the same type is the same pointer.
+    unsafe {
+        for i in (0..n).step_by(V::LANES) {
+            let count = (n - i).min(V::LANES);
+            let sum = (1..parts).fold(V::load_first(from.add(i), count), |sum, k| sum.plus(V::load_first(from.add(k * all + i), count)));
+            if S::SAME {
+                sum.store_first(to.add(i).cast(), count);
+                continue;
+            }
+            let mut lanes = [V::Number::ZERO; 16];
+            sum.store(lanes.as_mut_ptr());
+            lanes[..count].iter().enumerate().for_each(|(j, v)| *to.add(i + j) = S::narrow(*v));
+        }
     }
 }
 

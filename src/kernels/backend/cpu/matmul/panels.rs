@@ -310,25 +310,28 @@ unsafe fn scatter_row<V: PanelVector>(
 }
 
 on_vectors! {
-    /// Writes `n` numbers to places that are `step` apart.
-    fn spread<T>(n: usize, from: *const T, to: *mut T, step: usize) = spread_on
+    /// Writes columns to places that are `step` apart.
+    fn spread<T>(runs: &[ColumnRun], from: *const T, to: *mut T, step: usize) = spread_on
 }
 
 /// # Safety
 /// They are readable and writable.
 #[inline(always)]
-unsafe fn spread_on<V: PanelVector>(n: usize, from: *const V::Number, to: *mut V::Number, step: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        if step == 2 {
-            for j in (0..n).step_by(V::LANES) {
-                let n = (n - j).min(V::LANES);
-                V::load_first(from.add(j), n).store_spread(to.wrapping_add(2 * j), n);
+unsafe fn spread_on<V: PanelVector>(runs: &[ColumnRun], from: *const V::Number, to: *mut V::Number, step: usize) {
+    for run in runs {
+        let (from, to, n) = (from.wrapping_add(run.column), to.wrapping_offset(run.at), run.len);
+        // SAFETY: the caller's.
+        unsafe {
+            if step == 2 {
+                for j in (0..n).step_by(V::LANES) {
+                    let n = (n - j).min(V::LANES);
+                    V::load_first(from.add(j), n).store_spread(to.wrapping_add(2 * j), n);
+                }
+                continue;
             }
-            return;
-        }
-        for j in 0..n {
-            *to.wrapping_add(j * step) = *from.add(j);
+            for j in 0..n {
+                *to.wrapping_add(j * step) = *from.add(j);
+            }
         }
     }
 }
