@@ -24,7 +24,8 @@ def _reduce_at(ufunc: Any, start: Any, input: Tensor, dim: int, index: Tensor, s
     places[dim] = at
     if not include:
         made[tuple(places)] = start(made.dtype)
-    ufunc.at(made, tuple(places), values)
+    with np.errstate(all="ignore"):
+        ufunc.at(made, tuple(places), values)
     return _core.from_numpy(made).to(input.device)
 
 

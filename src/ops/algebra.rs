@@ -152,7 +152,7 @@ pub fn renorm(input: &Tensor, p: f64, dim: i64, maxnorm: f64) -> Result<Tensor> 
     // What is not scaled, nan for example, must not reach the gradient through the norm.
     let norms = norm(&pw::where_(&large, input, 0.0)?, p, Some(&others), true, None)?;
     let scale = pw::div(maxnorm, &pw::add(&norms, 1e-7)?)?;
-    pw::mul(input, &pw::where_(&large, &scale, 1.0)?)
+    pw::where_(&large, &pw::mul(input, &scale)?, input)
 }
 
 /// Refuses a source of another shape than the part that it replaces.

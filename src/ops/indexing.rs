@@ -268,7 +268,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     let target = viewed.as_ref().unwrap_or(x);
     let Some(plan) = p.plan else { return assign(target, value) };
     let values = match value {
-        Arg::Scalar(s) => pointwise::number(s, x.dtype())?,
+        Arg::Scalar(s) => pointwise::number(pointwise::assigned(s, x.dtype())?, x.dtype())?,
         // A tensor without dimensions is converted, as a number is.
         Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::CPU => {
             primitives::to_device(&primitives::cast(t, x.dtype())?, Device::CPU)?
@@ -283,7 +283,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
 /// Writes a number or a tensor, whose leading dimensions of size 1 may exceed the target's, over all of `x`.
 fn assign(x: &Tensor, value: Arg<'_>) -> Result<()> {
     match value {
-        Arg::Scalar(s) => primitives::fill_(x, s),
+        Arg::Scalar(s) => primitives::fill_(x, pointwise::assigned(s, x.dtype())?),
         Arg::Tensor(t) => {
             let (to, mut from) = (x.shape(), t.shape());
             let ones = from.iter().take_while(|n| **n == 1).count().min(from.len().saturating_sub(to.len()));

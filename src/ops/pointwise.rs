@@ -114,6 +114,11 @@ pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
     Ok(Tensor::number(Array::scalar(s, dtype)?))
 }
 
+/// A number as `where` and item assignment see it: as a tensor of the dtype, so that floats of 16 bits may become infinite.
+pub(crate) fn assigned(s: Scalar, dtype: DType) -> Result<Scalar> {
+    if dtype.is_half() { Ok(Array::scalar(s, dtype)?.first()?) } else { Ok(s) }
+}
+
 /// A call of a row, without its operands' values.
 struct CallPlan {
     op: PointwiseOp,
@@ -173,7 +178,11 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
             Arg::Scalar(s) => {
                 op.number = if i == 0 { Number::First } else { Number::Later };
                 // As an operand the number wraps around; beside a mask it is a value to write, and must fit.
-                Some(if info.masks { number(*s, want)? } else { Tensor::number(Array::scalar(*s, if wide { DType::F32 } else { want })?) })
+                Some(if info.masks {
+                    number(assigned(*s, want)?, want)?
+                } else {
+                    Tensor::number(Array::scalar(*s, if wide { DType::F32 } else { want })?)
+                })
             }
         });
     }

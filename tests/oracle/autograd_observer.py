@@ -255,14 +255,14 @@ SAME_MEANING: tuple[tuple[str, str], ...] = (
 
 # When torch says this a program ends (docs/differences.md). Either torch has changed something although it failed (the
 # first two), or it refuses what rgrad can do: a source that shares memory with the target, a second pass where nothing
-# was saved, hooks of views without a node, hooks of several leaves, derivatives at expanded tensors.
+# was saved, hooks of views without a node, hooks of several leaves, derivatives at expanded tensors. Or it asserts.
 ENDS = (
     r"Inplace update to inference tensor outside InferenceMode|is out of bounds|^out of range: tried to access|"
     r"Expected gradient function to be set|"
     r"some elements of the input tensor and the written-to tensor|Trying to backward through the graph a second time|"
     r"'NoneType' object has no attribute 'next_functions'|Output of saved tensor unpack_hook expected to be a Tensor|"
     r"A leaf node was passed to _will_engine_execute_node|"
-    r"more than one element of the written-to tensor"
+    r"more than one element of the written-to tensor|INTERNAL ASSERT FAILED"
 )
 
 

@@ -104,7 +104,7 @@ FRESH = (
     "T.special.i0({a})",
     "T.nn.functional.gelu({a})",
     "T.nn.functional.mse_loss({a}, {b}) * 1",
-    "T.nn.functional.linear({a}, {b})",
+    "T.nn.functional.linear({a}, {b}) * 1",
     "T.nn.functional.layer_norm({a}, (3,))",
     "T.nn.functional.cross_entropy({a}, T.tensor([0, 2, 1]))",
     "T.minimum({a}, {b}.detach())",

@@ -477,3 +477,31 @@ def test_a_view_from_no_grad_mode_says_that_its_base_was_written() -> None:
     for look in (lambda: view.grad_fn, lambda: view.is_leaf, lambda: view * 2):
         with pytest.raises(RuntimeError, match="no_grad mode"):
             look()
+
+
+def test_a_view_that_cannot_be_used_any_more_may_be_told_to_retain_its_gradient() -> None:
+    w = leaf(1.0, 2.0)
+    with rgrad.no_grad():
+        v = w.view(-1)
+    base = rgrad.zeros(2)
+    with rgrad.no_grad():
+        u = base.view(-1)
+    base.mul_(w)
+    v.retain_grad()
+    u.retain_grad()
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        (u * 2).sum().backward()
+
+
+def test_a_pass_frees_no_number() -> None:
+    x, y = leaf(1.0, 2.0), rgrad.ones(2)
+    z = x.lerp(y, 0.25)
+    for _ in range(2):
+        z.sum().backward()
+    assert x.grad.tolist() == [1.5, 1.5]
+
+
+def test_flipped_tensors_keep_the_order_of_dimensions() -> None:
+    x = rgrad.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)
+    assert x.flip(0).stride() == x.stride()
+    assert x.flip(0).tolist() == x.tolist()[::-1]

@@ -137,3 +137,41 @@ def test_copies_do_not_share_memory() -> None:
     for made in (rgrad.t_copy(x), x.narrow_copy(0, 0, 1), rgrad.view_copy(x, (3, 2)), *rgrad.split_copy(x, 1)):
         made.fill_(1)
     assert x.tolist() == [[0.0] * 3] * 2
+
+
+def test_forms_in_place_on_constants_have_gradients() -> None:
+    """What the derivative reads of the target is what it was before the write."""
+    s = rgrad.tensor([[2.0, 3.0], [0.5, 4.0]], dtype=rgrad.float64, requires_grad=True)
+    index = rgrad.tensor([[0, 1], [1, 1]])
+    start = rgrad.tensor([[1.5, 2.5], [3.5, 0.5]], dtype=rgrad.float64)
+    for out, into in (
+        (lambda s: start.scatter_reduce(0, index, s, "prod"), lambda x, s: x.scatter_reduce_(0, index, s, "prod")),
+        (lambda s: start.float_power(s), lambda x, s: x.float_power_(s)),
+        (lambda s: start.index_reduce(0, index[0], s, "prod"), lambda x, s: x.index_reduce_(0, index[0], s, "prod")),
+    ):
+        wanted = rgrad.autograd.grad(out(s).sum(), s)[0]
+        got = rgrad.autograd.grad(into(start.clone(), s).sum(), s)[0]
+        rgrad.testing.assert_close(got, wanted)
+
+
+def test_the_next_numbers_of_16_bits() -> None:
+    for dtype, step in ((rgrad.float16, 2.0**-10), (rgrad.bfloat16, 2.0**-7)):
+        x = rgrad.tensor([1.0, 1.0, 2.0, 0.0], dtype=dtype, requires_grad=True)
+        made = rgrad.nextafter(x, rgrad.tensor([2.0, 1.0, 3.0, -1.0], dtype=dtype))
+        assert made[:3].tolist() == [1.0 + step, 1.0, 2.0 + 2 * step]
+        assert made[3].item() < 0
+        made.sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [1.0, 0.0, 1.0, 1.0]
+
+
+def test_powers_of_two_keep_16_bits() -> None:
+    made = rgrad.ldexp(rgrad.tensor([2.0**-14], dtype=rgrad.float16), rgrad.tensor([20]))
+    assert made.dtype == rgrad.float16
+    assert made.item() == 64.0
+
+
+def test_numbers_are_not_cut_to_the_integers_beside_them() -> None:
+    x = rgrad.tensor([1, 2], dtype=rgrad.uint8)
+    assert rgrad.special.chebyshev_polynomial_w(x, -1).tolist() == [0.0, 0.0]
+    assert rgrad.special.xlog1py(x, 0.5).tolist() == pytest.approx([np.log(1.5), 2 * np.log(1.5)])

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import rgrad
+
 PROGRAM = """
 import resource, sys
 import rgrad
@@ -113,3 +115,22 @@ def test_corners_of_matrices_are_counted_without_looking() -> None:
                     (rgrad.triu_indices(rows, cols, offset), ones.triu(offset)),
                 ):
                     assert made.tolist() == corner.nonzero().t().tolist(), (rows, cols, offset)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.sum(0)",
+        "x.mean(0)",
+        "x.logsumexp(0)",
+        "x.any(0)",
+        "x.std(0)",
+        "rgrad.ones(2000, 0) @ rgrad.ones(0, 2000)",
+        "rgrad.einsum('ij,jk->ik', rgrad.ones(2000, 0), rgrad.ones(0, 2000))",
+        "rgrad.nn.functional.embedding(rgrad.zeros(5000, 1000, dtype=rgrad.int64), rgrad.ones(1, 0)).new_zeros(2**22)",
+    ],
+)
+def test_large_results_of_nothing(call: str) -> None:
+    """Memory for them is asked for while no tensor is locked, which builds with assertions check."""
+    made = eval(call, {"rgrad": rgrad, "x": rgrad.ones(0, 1).expand(0, 2**22)})
+    assert made.numel() >= 2000 * 2000

@@ -1,4 +1,4 @@
-"""Numbers beyond an integer dtype: as operands they wrap around, as parameters and values they are refused."""
+"""Numbers beyond a dtype: as operands of integers they wrap around, as parameters and values they are refused."""
 
 from __future__ import annotations
 
@@ -59,3 +59,24 @@ def test_integers_have_no_nan_to_replace(dtype: Any, device: Any) -> None:
     out = rgrad.zeros(2, dtype=dtype, device=device)
     assert rgrad.nan_to_num(x, out=out) is out
     assert out.tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in REFUSED if name not in ("addcmul", "setitem")])
+@pytest.mark.parametrize("dtype", [rgrad.float16, rgrad.bfloat16], ids=str)
+def test_floats_of_16_bits_do_not_become_infinite(name: str, dtype: Any, device: Any) -> None:
+    x = rgrad.tensor([0.0, 1.0], device=device).to(dtype)
+    for number in (rgrad.finfo(dtype).max * 1.01, 1e39):
+        with pytest.raises(RuntimeError, match="cannot be converted to type c10::(Half|BFloat16)"):
+            REFUSED[name](x, number)
+        assert x.tolist() == [0.0, 1.0]
+    REFUSED[name](x, rgrad.finfo(dtype).max)
+    REFUSED[name](x, float("inf"))
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float16, rgrad.bfloat16], ids=str)
+def test_where_and_assignment_make_tensors_of_numbers(dtype: Any, device: Any) -> None:
+    x = rgrad.tensor([0.0, 1.0, 2.0], device=device).to(dtype)
+    assert rgrad.where(x > 0, x, -1e39).tolist() == [-float("inf"), 1.0, 2.0]
+    x[0] = 1e39
+    x[x == 1] = -1e39
+    assert x.tolist() == [float("inf"), -float("inf"), 2.0]

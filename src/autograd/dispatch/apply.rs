@@ -213,9 +213,23 @@ fn inputs_to_move(op: &dyn Op, arrays: &[&Array]) -> Result<Vec<(usize, Array)>>
 /// inputs' sizes, so small operations pay for this product only.
 #[inline]
 fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
-    let most = arrays.iter().fold(1usize, |n, a| n.saturating_mul(a.numel().max(1)));
+    let mut most = 1usize;
+    for a in arrays {
+        let n = a.numel();
+        if n == 0 {
+            return is_large_from_nothing(arrays);
+        }
+        most = most.saturating_mul(n);
+    }
     let large = fusion::large();
     (most >= large || grows || op.grows()) && op.work(arrays) >= large
+}
+
+/// Whether the result of an empty input may be large: the other sizes remain in sums and products.
+#[cold]
+fn is_large_from_nothing(arrays: &[&Array]) -> bool {
+    let sizes = arrays.iter().flat_map(|a| a.shape()).filter(|n| **n > 0);
+    sizes.fold(1usize, |n, size| n.saturating_mul(*size)) >= fusion::large()
 }
 
 /// Runs an operation that is large, or that runs on a device, while none of our locks is held. A wait for a device releases the host's lock by
