@@ -2136,6 +2136,11 @@ def _has_torch_function(relevant_args: Any) -> _bool:
 def _has_torch_function_variadic(*args: Any) -> _bool:
     """Whether one of the arguments has an override, or a mode is active."""
 
+def _hide_tangents(level: Any, below: Any = False) -> Tensor:
+    """Hides the tangents of tensors of `level`, or with `below` those of all lower levels. Returns what
+    `_unhide_tangents` takes to undo it.
+    """
+
 def _increment_version(tensor_or_list: Any) -> None:
     """Adds one to the version counters of one or several tensors, as an in-place write does."""
 
@@ -2353,6 +2358,11 @@ def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
 def _tangent(t: Any, level: _int | None = None) -> Tensor | None:
     """The tangent, or None. With `level`, only a tangent that is visible at that level."""
 
+def _tangents_enabled() -> Tensor:
+    """Whether operations of the innermost transform compute tangents; outside transforms, whether those of plain
+    tensors do.
+    """
+
 def _tensor_memory(tensor: Tensor) -> _tuple[_int, _str, _int | None, _int, _int]:
     """The memory below a tensor: the storage's number, device, the allocator's key and bytes (None and 0: it counts
     nothing), and the storage's size.
@@ -2369,6 +2379,8 @@ def _tracked_graph_task_id() -> _int:
 
 def _unrelated(t: Any) -> Tensor:
     """The tensor, a view of a result that nobody else has, as no view of it."""
+def _unhide_tangents(before: Any) -> Tensor:
+    """Undoes `_hide_tangents`."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
     """The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and
@@ -5021,6 +5033,7 @@ __all__ = [
     "_graph_nodes",
     "_has_torch_function",
     "_has_torch_function_variadic",
+    "_hide_tangents",
     "_increment_version",
     "_is_checkpoint_valid",
     "_is_multithreading_enabled",
@@ -5077,11 +5090,13 @@ __all__ = [
     "_swap_tensor_impl",
     "_take_slow_rules",
     "_tangent",
+    "_tangents_enabled",
     "_tensor_memory",
     "_top_level",
     "_torch_function_modes",
     "_tracked_graph_task_id",
     "_unrelated",
+    "_unhide_tangents",
     "_unwrap",
     "_wgpu_check_process",
     "_wgpu_counts",

@@ -29,4 +29,4 @@ pub use graph::view::{
 };
 pub use tensor::{Tensor, Value, WeakTensor, ownership};
 pub use transforms::forward_mode::{self, Jvp, Tangent, Tangents};
-pub use transforms::{batching, level, mutation_guard};
+pub use transforms::{batching, dual_levels, level, mutation_guard, view_tangents};

@@ -142,7 +142,7 @@ impl RecurrentNetwork<'_> {
         }
         ins.extend(p.projection);
         let op = RecurrentLayer { cell, reverse, batches: SmallVec::from_slice(batches), hidden, state, dense };
-        let wrapped = ins.iter().any(|t| t.level() > 0 || t.tangent().is_some());
+        let wrapped = ins.iter().any(|t| t.level() > 0 || t.has_tangent());
         if wrapped || given[0] == 0 || hidden == 0 {
             return op.steps(&ins);
         }

@@ -1,7 +1,7 @@
 //! Levels: one that counts what passes through it, nested twice, with history at each; derivatives and batches; tangents.
 
 use rgrad::autograd::transforms::level::{self, DerivativeLevel, Level, wrap};
-use rgrad::autograd::{OldValue, Op, Outputs, Tensor, apply, apply_inplace, engine, forward_mode, primitives};
+use rgrad::autograd::{OldValue, Op, Outputs, Tensor, apply, apply_inplace, dual_levels, engine, forward_mode, primitives};
 use rgrad::error::Result;
 use rgrad::layout::DType;
 use rgrad::ops::batch::{BatchLevel, Randomness};
@@ -194,11 +194,11 @@ fn a_batch_looks_like_one_of_its_elements_and_refuses_to_be_looked_at() {
 #[test]
 fn tangents_end_with_their_level() {
     let (x, t) = (leaf(&[0.5, 2.0]), leaf(&[1.0, 10.0]));
-    forward_mode::enter(0);
+    dual_levels::enter(0);
     let dual = forward_mode::make_dual(&x, &t).unwrap();
     let y = pw::mul(&dual, &dual).unwrap();
     assert_eq!(y.tangent().unwrap().array().to_vec::<f64>().unwrap(), [1.0, 40.0]);
-    forward_mode::exit(0);
+    dual_levels::exit(0);
     assert!(y.tangent().is_none() && dual.tangent().is_none());
-    assert_eq!(forward_mode::depth(), 0);
+    assert_eq!(dual_levels::depth(), 0);
 }

@@ -9,7 +9,7 @@ from .._core import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .argnums import Argnums, chosen, replaced
 from .levels import basis, tracking, unwrap_tree, wrap_tree
-from .tangents import check_dual, tangents_enabled
+from .tangents import check_dual, tangents_of
 from .vmap import vmap
 
 __all__ = ["jacfwd", "jvp"]
@@ -76,7 +76,7 @@ def jvp_with_argnums(
     check_tensors(flat_tangents, "tangents")
     for x, t in zip(flat_primals, flat_tangents, strict=True):
         check_dual(x, t)
-    with tracking() as level, tangents_enabled(True):
+    with tracking() as level, tangents_of(level):
         inner = wrap_tree(primals, level)
         wrapped, _ = tree_flatten(inner if argnums is None else chosen(inner, argnums))
         duals = tree_unflatten(

@@ -1,4 +1,4 @@
-"""What forward mode shares: whether tangents are computed, and which tangent fits which tensor."""
+"""What forward mode shares: at which levels tangents are computed, and which tangent fits which tensor."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -8,13 +8,26 @@ from .._core import Tensor
 
 
 @contextmanager
-def tangents_enabled(on: bool) -> Generator[None]:
-    """A block in which operations compute the tangents of their results, or do not."""
-    before = _core._set_tangents_enabled(on)
+def tangents_of(level: int) -> Generator[None]:
+    """A block in which operations compute tangents at ``level``, and at lower ones if they did outside."""
+    before = _core._set_tangents_enabled(True)
+    hidden = None if before else _core._hide_tangents(level, below=True)
     try:
         yield
     finally:
+        if hidden is not None:
+            _core._unhide_tangents(hidden)
         _core._set_tangents_enabled(before)
+
+
+@contextmanager
+def tangents_hidden(level: int) -> Generator[None]:
+    """A block in which tensors of ``level`` seem to have no tangents. Those of other levels are seen."""
+    before = _core._hide_tangents(level)
+    try:
+        yield
+    finally:
+        _core._unhide_tangents(before)
 
 
 def check_dual(tensor: Tensor, tangent: Tensor) -> None:

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._core import Tensor
 from .._transforms.levels import inside_transform, open_level
-from .._transforms.tangents import check_dual, tangents_enabled
+from .._transforms.tangents import check_dual, tangents_hidden
 from .._transforms.vmap import restore_vmap, unwrap_batched
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
-from .forward_ad import _is_fwd_grad_enabled
 from .function import Function
 
 _MORE = "See the documentation of custom Functions."
@@ -81,13 +80,13 @@ def _wrap_outputs(
 def _apply_at_level(cls: Any, args: tuple[Any, ...], number: int, forward: Callable[..., Any] | None) -> Any:
     """One call at the level of its arguments, with the tangents of the outputs by ``jvp``."""
     tangents = []
-    if _is_fwd_grad_enabled():
+    if not _core.is_inference_mode_enabled():
         tangents = [_core._tangent(x, number) if isinstance(x, Tensor) else None for x in args]
-    if all(t is None for t in tangents):
-        return _core._function_apply_here(cls, args, forward)[0]
-    # `jvp` computes with tangents of the lower levels. At this level tangents are off, since its results are tangents.
-    with tangents_enabled(number > 0):
+    # At this level `forward` and `jvp` see no tangents, since their results are values and tangents of this level.
+    with tangents_hidden(number):
         outputs, ctx = _core._function_apply_here(cls, args, forward)
+        if all(t is None for t in tangents):
+            return outputs
         given = tuple(
             _core.zeros_like(_core._primal(x))
             if t is None and isinstance(x, Tensor) and x.is_floating_point() and ctx.materialize_grads
@@ -100,27 +99,27 @@ def _apply_at_level(cls: Any, args: tuple[Any, ...], number: int, forward: Calla
             moved = cls.jvp(ctx, *given)
         finally:
             ctx._end_jvp()
-        several = isinstance(outputs, tuple)
-        outs = outputs if several else (outputs,)
-        found = moved if isinstance(moved, tuple) else (moved,)
-        if len(found) != len(outs):
+    several = isinstance(outputs, tuple)
+    outs = outputs if several else (outputs,)
+    found = moved if isinstance(moved, tuple) else (moved,)
+    if len(found) != len(outs):
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got "
+            f"{len(found)})"
+        )
+    inputs = list(zip(args, tangents, versions, strict=True))
+    for i, (out, tangent, has_derivative) in enumerate(zip(outs, found, ctx._differentiable(), strict=True)):
+        if tangent is not None and not isinstance(tangent, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {i}.")
+        if not isinstance(out, Tensor):
+            continue
+        if has_derivative:
+            _set_output_tangent(out, tangent, inputs)
+        elif tangent is not None:
             raise RuntimeError(
-                f"Function's jvp returned an invalid number of forward gradients (expected {len(outs)} but got "
-                f"{len(found)})"
+                f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not "
+                "a differentiable Tensor.You should return None at that position instead."
             )
-        inputs = list(zip(args, tangents, versions, strict=True))
-        for i, (out, tangent, has_derivative) in enumerate(zip(outs, found, ctx._differentiable(), strict=True)):
-            if tangent is not None and not isinstance(tangent, Tensor):
-                raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {i}.")
-            if not isinstance(out, Tensor):
-                continue
-            if has_derivative:
-                _set_output_tangent(out, tangent, inputs)
-            elif tangent is not None:
-                raise RuntimeError(
-                    f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not "
-                    "a differentiable Tensor.You should return None at that position instead."
-                )
     return outputs
 
 

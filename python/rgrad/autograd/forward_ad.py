@@ -19,11 +19,7 @@ def _check_level(level: int | None, function: str) -> None:
 
 
 def _is_fwd_grad_enabled() -> bool:
-    if _core.is_inference_mode_enabled():
-        return False
-    now: bool = _core._set_tangents_enabled(True)
-    _core._set_tangents_enabled(now)
-    return now
+    return _core._tangents_enabled()
 
 
 class UnpackedDualTensor(NamedTuple):

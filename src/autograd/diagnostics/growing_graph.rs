@@ -9,9 +9,8 @@ use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::graph::node::{Edge, Node};
 use crate::backend::lock_order::Table;
 use crate::error::Result;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
 
 /// Bits of `Mark::state`: a pass has run the node and freed what it had saved.
 const FREED: u32 = 1;
@@ -22,10 +21,12 @@ const EXTENDS: u32 = 2;
 pub(super) const CHECKED: u32 = 4;
 pub(super) const HAS_NAN: u32 = 8;
 pub(super) const HAS_INF: u32 = 16;
-const SEEN: u32 = CHECKED | HAS_NAN | HAS_INF;
-const DEPTH: u32 = 5;
+/// A pass that freed its graph began at the node.
+const ROOT: u32 = 32;
+const KEPT: u32 = CHECKED | HAS_NAN | HAS_INF | ROOT;
+const DEPTH: u32 = 6;
 const MOST_DEPTH: u32 = 127;
-const PASS: u32 = 12;
+const PASS: u32 = 13;
 
 /// So many passes must have extended a graph before it is reported.
 const PASSES: u32 = 10;
@@ -45,8 +46,9 @@ struct Found {
 }
 
 thread_local! {
-    /// The first root of the last pass of this thread that freed its graph.
-    static LAST_ROOT: RefCell<Option<Weak<Node>>> = const { RefCell::new(None) };
+    /// The sequence number of the first root of the last pass of this thread that freed its graph; 0 if that node is gone. A weak reference
+    /// would tell the same, at the price of five atomic operations a pass.
+    static LAST_ROOT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Whether new nodes are looked at.
@@ -56,17 +58,27 @@ pub(in crate::autograd) fn is_looking() -> bool {
 }
 
 /// A pass begins that will free its graph.
+#[inline]
 pub(in crate::autograd) fn pass_begins(roots: &[Edge]) {
-    let Some(root) = roots.first() else { return };
-    NUMBER.fetch_add(1, Ordering::Relaxed);
-    let root = Arc::downgrade(&root.node);
-    let old = LAST_ROOT.try_with(|last| last.borrow_mut().replace(root.clone())).ok().flatten();
-    let alive = old.is_some_and(|old| !Weak::ptr_eq(&old, &root) && old.strong_count() > 0);
+    let Some(Edge { node: root, .. }) = roots.first() else { return };
+    // Passes of several threads may get one number: it tells those of one loop apart.
+    NUMBER.store(NUMBER.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    let state = &root.mark.state;
+    state.store(state.load(Ordering::Relaxed) | ROOT, Ordering::Relaxed);
+    let old = LAST_ROOT.replace(root.seq());
     let left = LOOKING.load(Ordering::Relaxed);
-    if alive {
+    if old != 0 && old != root.seq() {
         LOOKING.store(PATIENCE, Ordering::Relaxed);
     } else if left > 0 {
         LOOKING.store(left - 1, Ordering::Relaxed);
+    }
+}
+
+/// The node is dropped.
+#[inline]
+pub(in crate::autograd) fn dropped(node: &Node) {
+    if node.mark.state.load(Ordering::Relaxed) & ROOT != 0 && LAST_ROOT.get() == node.seq() {
+        LAST_ROOT.set(0);
     }
 }
 
@@ -74,7 +86,7 @@ pub(in crate::autograd) fn pass_begins(roots: &[Edge]) {
 #[inline]
 pub(in crate::autograd) fn freed(node: &Node) {
     let state = &node.mark.state;
-    state.store(state.load(Ordering::Relaxed) & SEEN | FREED, Ordering::Relaxed);
+    state.store(state.load(Ordering::Relaxed) & KEPT | FREED, Ordering::Relaxed);
 }
 
 /// Whether a pass has run the node and freed it.
@@ -88,7 +100,7 @@ pub(super) fn see(node: &Node, bits: u32) {
 }
 
 pub(super) fn seen(node: &Node) -> u32 {
-    node.mark.state.load(Ordering::Relaxed) & SEEN
+    node.mark.state.load(Ordering::Relaxed) & (CHECKED | HAS_NAN | HAS_INF)
 }
 
 /// Looks at a node that is being recorded.
@@ -122,7 +134,7 @@ pub(in crate::autograd) fn look_at(node: &Node) {
     }
     let depth = depth.clamp(1, MOST_DEPTH);
     let state = &node.mark.state;
-    state.store(state.load(Ordering::Relaxed) & SEEN | EXTENDS | depth << DEPTH | now << PASS, Ordering::Relaxed);
+    state.store(state.load(Ordering::Relaxed) & KEPT | EXTENDS | depth << DEPTH | now << PASS, Ordering::Relaxed);
     if depth >= PASSES && node.site() != Site::UNKNOWN && extends {
         let mut found = FOUND.lock();
         if !found.reported.contains(&node.site()) {

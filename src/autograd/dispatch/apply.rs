@@ -17,9 +17,11 @@ use crate::autograd::graph::view;
 use crate::autograd::primitives;
 use crate::autograd::tensor::lock::ReadGuard;
 use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::autograd::transforms::dual_levels;
 use crate::autograd::transforms::forward_mode;
 use crate::autograd::transforms::level;
 use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
+use crate::autograd::transforms::view_tangents;
 use crate::backend::host;
 use crate::error::{Error, ErrorKind, Result, within};
 use crate::layout::fmt_shape;
@@ -74,6 +76,10 @@ fn run_unseen(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> R
     if fusion::has_abandoned() {
         run_abandoned_programs(op, inputs);
     }
+    let mode = mode::current();
+    if mode.watches(Watch::ViewTangents) {
+        view_tangents::inherit(inputs)?;
+    }
     // Loops that push: collecting into small vectors costs more than some operations.
     let (outs, history) = {
         let mut cores: SmallVec<[ReadGuard<'_, Core>; 3]> = SmallVec::new();
@@ -81,7 +87,7 @@ fn run_unseen(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> R
             cores.push(t.read());
         }
         let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
-        let mut history = History::new(mode::current());
+        let mut history = History::new(mode);
         for c in &cores {
             history.input(c);
             if let Value::Array(a) = &c.value {
@@ -362,7 +368,7 @@ fn apply_inplace_with_tangents(op: &dyn Op, label: &'static str, inputs: &[&Tens
     write_inplace(op, label, &written, old, false)?;
     // The tangent belongs to the target, whichever memory it uses.
     let _trusted = TrustedWrites::new();
-    forward_mode::write_tangent(inputs[0], made)
+    view_tangents::write_tangent(inputs[0], made)
 }
 
 fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldValue, tangents: bool) -> Result<()> {
@@ -371,6 +377,9 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         run_abandoned_programs(op, inputs);
     }
     let mode = mode::current();
+    if mode.watches(Watch::ViewTangents) {
+        view_tangents::inherit(inputs)?;
+    }
     debug_assert!(old == OldValue::Read || !op.saves(&[true]).has(0), "{label} reads what it overwrites");
     let mut history = History::new(mode);
     for (i, t) in inputs.iter().enumerate() {
@@ -388,7 +397,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     {
         return write_inplace(op, label, inputs, old, tangents);
     }
-    if dual && tangents && forward_mode::is_enabled() {
+    if dual && tangents && dual_levels::is_enabled() {
         return apply_inplace_with_tangents(op, label, inputs, old);
     }
     if wrapped && let Some(now) = level::without_ended(inputs) {

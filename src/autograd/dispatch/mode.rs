@@ -37,6 +37,8 @@ pub enum Watch {
     Operations = 128,
     /// Anomaly mode looks at the outputs of every operation.
     Anomaly = 256,
+    /// A tensor has got a tangent by a write in place: its views take their parts of it when they are used.
+    ViewTangents = 512,
 }
 
 impl Mode {

@@ -17,18 +17,17 @@ use crate::autograd::engine::hooks::{Grads, NodeHooks};
 use crate::autograd::engine::input_buffer::{Gradient, InputBuffers, NO_INDEX};
 use crate::autograd::engine::node_hooks;
 use crate::autograd::engine::node_index::NodeIndex;
+use crate::autograd::engine::ready_queue::{ReadyNode, ReadyQueue};
 use crate::autograd::engine::task_plan;
 use crate::autograd::engine::thread_state::ThreadState;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
-use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::autograd::tensor::grad::{fit_edge, is_grad_dtype_used};
 use crate::autograd::transforms::level::{self, UnrecordedLevel};
 use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 /// How a backward pass is to run.
@@ -63,26 +62,6 @@ struct TaskNode<'a> {
     grads: SmallVec<[u32; 4]>,
     /// For each edge of the node, the index of the node it points to; `NO_INDEX` for none.
     targets: SmallVec<[u32; 4]>,
-}
-
-/// A node without open dependencies, ordered by its sequence number.
-struct ReadyNode(u64, usize);
-
-impl PartialEq for ReadyNode {
-    fn eq(&self, o: &Self) -> bool {
-        self.0 == o.0
-    }
-}
-impl Eq for ReadyNode {}
-impl PartialOrd for ReadyNode {
-    fn partial_cmp(&self, o: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(o))
-    }
-}
-impl Ord for ReadyNode {
-    fn cmp(&self, o: &Self) -> std::cmp::Ordering {
-        self.0.cmp(&o.0)
-    }
 }
 
 const FRESH_STACK: usize = 16 << 20;
@@ -143,7 +122,7 @@ struct GraphTask<'a> {
     buffers: InputBuffers,
     /// For each of `Options::inputs`: node, output number, and its gradient.
     captures: Vec<(usize, u32, Option<Tensor>)>,
-    ready_queue: BinaryHeap<ReadyNode>,
+    ready_queue: ReadyQueue,
     retain_graph: bool,
     /// Whether gradients are accumulated in `.grad`.
     accumulates: bool,
@@ -176,7 +155,7 @@ fn run_here(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<
         nodes: Vec::with_capacity(LAST_PASS.get()),
         buffers: InputBuffers::default(),
         captures: Vec::new(),
-        ready_queue: BinaryHeap::new(),
+        ready_queue: ReadyQueue::new(),
         retain_graph: options.retain_graph,
         accumulates: options.inputs.is_empty() || options.accumulate,
         direct: !options.create_graph
@@ -418,7 +397,7 @@ impl<'a> GraphTask<'a> {
         if grads[0].is_none() && self.options.strict {
             self.leaves_without_gradient.push(i);
         }
-        let event = profiler::backward(self.nodes[i].node);
+        let event = if self.profiled { profiler::backward(self.nodes[i].node) } else { None };
         accumulate::into_leaf(leaf, grads[0].take(), self.options.create_graph)?;
         drop(event);
         match given {
@@ -515,7 +494,7 @@ impl<'a> GraphTask<'a> {
             _ => node.site(),
         };
         let _site = Inherit::new(site);
-        let event = profiler::backward(node);
+        let event = if self.profiled { profiler::backward(node) } else { None };
         let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| with_forward_line(e, node))?;
         drop(event);
         drop(grads);
@@ -607,7 +586,7 @@ fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
 }
 
 /// Adds the forward line to an error that a node's backward raised.
-fn with_forward_line(e: Error, node: &Node) -> Error {
+pub(super) fn with_forward_line(e: Error, node: &Node) -> Error {
     if node.is_freed() && e.kind() == ErrorKind::Graph {
         return e;
     }
@@ -615,38 +594,4 @@ fn with_forward_line(e: Error, node: &Node) -> Error {
         Some(line) => e.note(format!("{} was recorded by the forward call at {line}", node.name())),
         None => e,
     }
-}
-
-/// Calls one node directly, as `grad_fn(grad)` does. Frees nothing.
-pub fn call_node(node: &Arc<Node>, grads: Grads) -> Result<Grads> {
-    if grads.len() != node.outs().len() {
-        return Err(Error::type_(format!("{}: expected {} gradients, got {}", node.name(), node.outs().len(), grads.len())));
-    }
-    let _running = RunningPass::begin();
-    if let NodeOp::Accumulate(leaf) = node.op() {
-        let given = match grads.into_iter().next().flatten() {
-            Some(g) => Some(fit_edge(g, &Edge { node: node.clone(), nr: 0 })?),
-            None => None,
-        };
-        accumulate::into_leaf(leaf, given, mode::is_grad_enabled())?;
-        return Ok(Grads::new());
-    }
-    let needs: SmallVec<[bool; 4]> = node.edges().iter().map(Option::is_some).collect();
-    let outs = {
-        let _site = Inherit::new(node.site());
-        run_vjp(node, &needs, &grads).map_err(|e| with_forward_line(e, node))?
-    };
-    let mut fitted = Grads::new();
-    for (k, g) in outs.into_iter().enumerate() {
-        fitted.push(match (g, node.edges().get(k).and_then(Option::as_ref)) {
-            (Some(g), Some(e)) => {
-                // The caller's gradients need not have the output's shape.
-                let meta = &e.node.outs()[e.nr as usize];
-                let fits = primitives::is_broadcast_of(&g.shape(), &meta.shape);
-                Some(if fits { primitives::fit(g, meta)? } else { g })
-            }
-            (g, _) => g,
-        });
-    }
-    Ok(fitted)
 }

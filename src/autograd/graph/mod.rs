@@ -8,3 +8,4 @@ pub mod saved_attributes;
 pub mod saved_hooks;
 pub(super) mod view;
 mod view_op;
+mod view_writes;

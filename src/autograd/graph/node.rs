@@ -582,6 +582,7 @@ pub(crate) fn defer_drop(node: Arc<Node>) {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        growing_graph::dropped(self);
         if self.edges.is_empty() && self.state.get_mut().saved.is_empty() {
             return;
         }

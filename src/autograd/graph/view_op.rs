@@ -43,7 +43,7 @@ pub enum ViewOp {
 
 impl ViewOp {
     /// The view's layout over an array of `capacity` elements.
-    fn layout(&self, of: &Layout, capacity: usize) -> Result<Layout> {
+    pub(in crate::autograd) fn layout(&self, of: &Layout, capacity: usize) -> Result<Layout> {
         Ok(match self {
             ViewOp::View(shape) => of.view(shape).ok_or_else(|| {
                 Error::runtime(

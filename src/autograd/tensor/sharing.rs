@@ -44,7 +44,7 @@ impl Tensor {
             if core.requires_grad && core.grad_fn.is_none() {
                 return self.clone();
             }
-            let tangent = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+            let tangent = core.stored_tangent();
             (core.value.clone(), core.version.clone(), core.grad_fn.clone(), tangent, core.inference)
         };
         if let Value::Wrapped(l) = &mut value {
@@ -185,7 +185,7 @@ impl Tensor {
     pub fn unsafe_part(&self) -> Tensor {
         let (mut value, edge, tangent, inference) = {
             let core = self.read();
-            let tangent = core.has_tangent().then(|| core.meta.as_ref().and_then(|m| m.tangent.clone())).flatten();
+            let tangent = core.stored_tangent();
             (core.value.clone(), core.grad_fn.clone(), tangent, core.inference)
         };
         if let Value::Wrapped(l) = &mut value {
@@ -214,7 +214,7 @@ impl Tensor {
         if self.requires_grad() && !mode::current().inference {
             return Err(Error::runtime("cannot resize variables that require grad"));
         }
-        if self.tangent().is_some() {
+        if self.has_tangent() {
             return Err(Error::runtime("cannot resize variables that has a forward grad"));
         }
         check_inplace(self, false, label)?;

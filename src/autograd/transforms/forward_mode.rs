@@ -5,7 +5,7 @@
 
 use crate::autograd::dispatch::apply::{apply, out_meta, run_recorded, run_vjp};
 use crate::autograd::dispatch::call_site;
-use crate::autograd::dispatch::mode::{self, ModeGuard};
+use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
 use crate::autograd::dispatch::op::{Op, Outputs, Saves};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
 use crate::autograd::dispatch::record::{self, NodeRecord};
@@ -15,97 +15,29 @@ use crate::autograd::graph::node::{Edges, Node, OutMeta, VjpCx};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
-use crate::autograd::tensor::{Core, Tensor, WeakTensor};
+use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::autograd::transforms::dual_levels::{self, HasTangent, dual_level, is_shown, register};
 use crate::autograd::transforms::slow_paths::{self, SlowPath};
+use crate::autograd::transforms::view_tangents;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Scalar, Strides, fmt_shape};
+use crate::layout::{Dims, Scalar, fmt_shape};
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// One tangent (or None for zero) of each output.
 pub type Tangents = Grads;
 
-thread_local! {
-    static ENABLED: Cell<bool> = const { Cell::new(true) };
-    /// The open dual levels: the lowest level of the tensors that each applies to, and what has got tangents in it.
-    static DUAL_LEVELS: RefCell<Vec<(u32, Vec<HasTangent>)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Whether operations compute tangents. Not in inference mode either.
-pub fn is_enabled() -> bool {
-    ENABLED.with(Cell::get) && !mode::current().inference
-}
-
-/// Switches tangents on or off, and returns the previous setting.
-pub fn set_enabled(on: bool) -> bool {
-    ENABLED.with(|e| e.replace(on))
-}
-
-/// Something that has got a tangent inside a dual level, which is removed when the level ends.
-enum HasTangent {
-    Tensor(WeakTensor),
-    /// A saved output of a node; the tangent's own history may lead back to that node.
-    Node(Weak<Node>),
-}
-
-/// Opens a dual level for tensors of `level` and above, and returns the number of open dual levels.
-pub fn enter(level: u32) -> usize {
-    DUAL_LEVELS.with(|m| {
-        let mut m = m.borrow_mut();
-        m.push((level, Vec::new()));
-        m.len()
-    })
-}
-
-/// Closes the innermost dual level that was opened for `level`, and those left open inside it. Removes their tangents.
-pub fn exit(level: u32) {
-    let made = DUAL_LEVELS.with(|m| {
-        let mut m = m.borrow_mut();
-        let from = m.iter().rposition(|(of, _)| *of == level).unwrap_or(m.len());
-        m.split_off(from)
-    });
-    for g in made.into_iter().flat_map(|(_, made)| made) {
-        match g {
-            HasTangent::Tensor(t) => {
-                if let Some(t) = t.upgrade() {
-                    t.set_tangent(None);
-                }
-            }
-            HasTangent::Node(n) => {
-                if let Some(n) = n.upgrade() {
-                    n.drop_tangents();
-                }
-            }
-        }
-    }
-}
-
-/// Adds an entry to the dual level that `level` belongs to.
-fn register(level: u32, given: HasTangent) {
-    DUAL_LEVELS.with(|m| {
-        let mut m = m.borrow_mut();
-        let at = m.iter().rposition(|(of, _)| *of <= level).or(m.len().checked_sub(1));
-        if let Some((_, made)) = at.and_then(|i| m.get_mut(i)) {
-            made.push(given);
-        }
-    });
-}
-
-/// How many dual levels are open on this thread.
-pub fn depth() -> usize {
-    DUAL_LEVELS.with(|m| m.borrow().len())
-}
-
 impl Tensor {
     #[inline]
     pub(crate) fn has_tangent(&self) -> bool {
-        self.read().has_tangent()
+        let core = self.read();
+        core.has_tangent() || core.meta.is_some() && mode::current().watches(Watch::ViewTangents) && view_tangents::is_inherited(&core)
     }
 
+    /// The tangent, unless tangents of this level are hidden on this thread.
     pub fn tangent(&self) -> Option<Tensor> {
         let core = self.read();
-        if core.has_tangent() { core.meta.as_ref().and_then(|m| m.tangent.clone()) } else { None }
+        if core.has_tangent() && is_shown(core.value.level()) { core.stored_tangent() } else { None }
     }
 
     pub fn set_tangent(&self, tangent: Option<Tensor>) {
@@ -147,8 +79,7 @@ impl Tensor {
 
     /// Whether the value is an array without a tangent, so that its memory can be used without dispatch.
     pub fn is_bare(&self) -> bool {
-        let core = self.read();
-        matches!(core.value, crate::autograd::tensor::Value::Array(_)) && !core.has_tangent()
+        matches!(self.read().value, Value::Array(_)) && !self.has_tangent()
     }
 }
 
@@ -156,6 +87,11 @@ impl Core {
     #[inline]
     pub fn has_tangent(&self) -> bool {
         self.is_special && self.meta.as_ref().is_some_and(|m| m.tangent.is_some())
+    }
+
+    /// The tangent, whether or not it is visible on this thread.
+    pub(in crate::autograd) fn stored_tangent(&self) -> Option<Tensor> {
+        if self.has_tangent() { self.meta.as_ref().and_then(|m| m.tangent.clone()) } else { None }
     }
 }
 
@@ -185,32 +121,7 @@ pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
         ));
     }
     let out = view(&t.primal()?, ViewOp::Alias)?;
-    out.set_tangent(Some(wrapped_as(with_strides_of(tangent, t)?, t)));
-    Ok(out)
-}
-
-/// The tangent with the primal's strides and memory of its own, so that views of the primal are views of the tangent too.
-fn with_strides_of(tangent: &Tensor, primal: &Tensor) -> Result<Tensor> {
-    let shared = primal.with_array(|p| tangent.with_array(|t| p.storage().same(t.storage())));
-    let same = primal.with_array(|p| tangent.with_array(|t| p.strides() == t.strides()));
-    if !shared && (same || primal.with_array(|p| p.layout().has_zero_stride())) {
-        return Ok(tangent.clone());
-    }
-    if tangent.level() > 0 {
-        // The tangent may be a batch where the primal is none: its own copy has the primal's order of dimensions.
-        let strides = primal.with_array(|p| Strides::from_slice(p.strides()));
-        let mut order: Dims = (0..strides.len()).collect();
-        order.sort_by_key(|d| std::cmp::Reverse(strides[*d].unsigned_abs()));
-        let mut inverse = order.clone();
-        for (i, d) in order.iter().enumerate() {
-            inverse[*d] = i;
-        }
-        let copy = primitives::contiguous_copy(&view(tangent, ViewOp::Permute(order))?)?;
-        return view(&copy, ViewOp::Permute(inverse));
-    }
-    let like = primal.array();
-    let out = primal.beside(Tensor::new(like.empty_like(like.dtype())?))?;
-    primitives::copy_(&out, tangent)?;
+    out.set_tangent(Some(wrapped_as(view_tangents::in_layout_of(tangent, t)?, t)));
     Ok(out)
 }
 
@@ -393,7 +304,7 @@ fn lost_history() -> Error {
     Error::runtime("forward mode: a seed lost its history")
 }
 
-fn full_like(like: &Tensor, value: i64) -> Result<Tensor> {
+pub(in crate::autograd) fn full_like(like: &Tensor, value: i64) -> Result<Tensor> {
     Ok(Tensor::new(like.array().full_beside(&like.shape(), Scalar::Int(value), like.dtype())?))
 }
 
@@ -424,15 +335,13 @@ pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<T
     Ok(Grads::from_elem(sum, 1))
 }
 
-/// The dual level of tangents of tensors of a level.
-fn dual_level(level: u32) -> Option<usize> {
-    DUAL_LEVELS.with(|m| m.borrow().iter().rposition(|(of, _)| *of <= level))
-}
-
 /// Whether an operation at `level` uses the tangent of a tensor. A tensor of a lower level is a constant there, and its tangent is propagated
 /// after unwrapping, unless the tangent itself is of this level.
 pub fn is_seen(t: &Tensor, level: u32) -> bool {
     let Some(tangent) = t.tangent() else { return false };
+    if !is_shown(level) {
+        return false;
+    }
     let own = t.level();
     own >= level || tangent.level() >= level && dual_level(own) == dual_level(level)
 }
@@ -465,7 +374,7 @@ impl SeenInputs {
 /// Dispatch for inputs with tangents.
 #[cold]
 pub(in crate::autograd) fn apply_with_tangents(op: &dyn Op, inputs: &[&Tensor], grows: bool) -> Result<Outputs> {
-    let seen_inputs = if is_enabled() { SeenInputs::of(inputs)? } else { None };
+    let seen_inputs = if dual_levels::is_enabled() { SeenInputs::of(inputs)? } else { None };
     let Some(seen_inputs) = seen_inputs else { return run_recorded(op, inputs, grows) };
     let refs: SmallVec<[&Tensor; 3]> = seen_inputs.below.iter().collect();
     let outs = run_recorded(op, &refs, grows)?;
@@ -498,7 +407,7 @@ fn set_tangents(outs: &[Tensor], made: Tangents) -> Result<()> {
         if !out.dtype().is_float() {
             continue;
         }
-        let t = fitted(t, out)?;
+        let t = view_tangents::in_layout_of(&fitted(t, out)?, out)?;
         let node = out.read().grad_fn.as_ref().map(|e| e.node.clone());
         if let Some(node) = node
             && node.store_tangent(j, &t)
@@ -546,51 +455,4 @@ pub(in crate::autograd) fn input_before_write(t: &Tensor, target: &Tensor) -> Re
         }
         _ => Ok(t.clone()),
     }
-}
-
-/// Updates the tangent of `target` after an in-place write to `made` (None: zero): in place if there is one, so that views see it.
-pub fn write_tangent(target: &Tensor, made: Option<Tensor>) -> Result<()> {
-    let have = target.tangent();
-    let Some(t) = made else { return have.map_or(Ok(()), |have| primitives::zero_(&have)) };
-    let t = fitted(t, target)?;
-    if let Some(have) = &have
-        && (have.is_batched() || !t.is_batched())
-    {
-        return primitives::copy_(have, &t);
-    }
-    let Some(info) = target.meta(|m| m.and_then(|m| m.view.clone())) else {
-        target.set_tangent(Some(t));
-        return Ok(());
-    };
-    // From now on the base has a tangent, of which this view's is a part.
-    let mut whole = match info.base.tangent() {
-        Some(whole) => whole,
-        None => zeros_like(&info.base)?,
-    };
-    if t.is_batched() && !whole.is_batched() {
-        whole = primitives::add(&whole, &t.beside(full_like(&whole, 0)?)?)?;
-    }
-    let mut part = whole.clone();
-    for op in &info.ops {
-        part = view(&part, op.clone())?;
-    }
-    primitives::copy_(&part, &t)?;
-    info.base.set_tangent(Some(whole));
-    target.set_tangent(Some(part));
-    Ok(())
-}
-
-/// The view of a tangent that corresponds to a view of its primal.
-pub(in crate::autograd) fn tangent_of_view(primal: &Tensor, tangent: &Tensor, op: &ViewOp) -> Result<Tensor> {
-    let ViewOp::AsStrided { .. } = op else { return view(tangent, op.clone()) };
-    let (mut strides, offset) = primal.with_array(|a| (Strides::from_slice(a.strides()), a.layout().offset()));
-    let mut tangent = tangent.clone();
-    // Of elements that share a position, the first one counts.
-    for d in (0..strides.len()).rev() {
-        if strides[d] == 0 && tangent.with_array(|a| a.shape()[d] > 0) {
-            strides.remove(d);
-            tangent = view(&tangent, ViewOp::Select(d, 0))?;
-        }
-    }
-    view(&primitives::in_geometry(&tangent, &(strides, offset), std::slice::from_ref(op))?, op.clone())
 }

@@ -4,7 +4,7 @@
 
 use crate::autograd::transforms::level::{self, DerivativeLevel, Level};
 use crate::autograd::transforms::slow_paths::{self, SlowPath};
-use crate::autograd::{Tensor, forward_mode, mutation_guard};
+use crate::autograd::{Tensor, dual_levels, forward_mode, mutation_guard, view_tangents};
 use crate::error::Error;
 use crate::layout::wrap_dim;
 use crate::ops::batch::{BatchLevel, Randomness};
@@ -42,7 +42,7 @@ fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u
     match (kind, size) {
         ("track", None) => {
             let number = level::enter(|n| Arc::new(DerivativeLevel::new(n)));
-            forward_mode::enter(number);
+            dual_levels::enter(number);
             Ok(number)
         }
         ("batch", Some(size)) => Ok(level::enter(|n| Arc::new(BatchLevel::new(n, size, how)))),
@@ -55,7 +55,7 @@ fn _enter_level(kind: &str, size: Option<usize>, randomness: &str) -> PyResult<u
 fn _exit_level(number: u32) {
     for n in (number..=level::depth()).rev() {
         if level::open(n).is_some_and(|l| l.batch().is_none()) {
-            forward_mode::exit(n);
+            dual_levels::exit(n);
         }
         level::exit(n);
     }
@@ -129,6 +129,7 @@ fn _make_dual(py: Python<'_>, t: &PyObj<'_>, tangent: &PyObj<'_>) -> PyResult<Py
 #[pyo3(signature = (t, level=None))]
 fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Option<Py<PyAny>>> {
     let t = given(t, "_tangent")?;
+    view_tangents::inherit(&[t])?;
     if level.is_some_and(|l| !forward_mode::is_seen(t, l)) {
         return Ok(None);
     }
@@ -140,6 +141,7 @@ fn _tangent(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Optio
 #[pyo3(signature = (t, level=None))]
 fn _primal(py: Python<'_>, t: &PyObj<'_>, level: Option<u32>) -> PyResult<Py<PyAny>> {
     let t = given(t, "_primal")?;
+    view_tangents::inherit(&[t])?;
     let snapshot = level.is_some_and(|l| !forward_mode::is_seen(t, l));
     wrap(py, if snapshot { t.clone() } else { t.primal()? })
 }
@@ -154,19 +156,38 @@ fn _unrelated<'py>(t: &PyObj<'py>) -> PyResult<PyObj<'py>> {
 /// Opens a level of dual numbers, and returns the number of open ones.
 #[pyfunction]
 fn _enter_dual() -> usize {
-    forward_mode::enter(level::depth())
+    dual_levels::enter(level::depth())
 }
 
 /// Closes the innermost level of dual numbers and removes its tangents.
 #[pyfunction]
 fn _exit_dual(_number: usize) {
-    forward_mode::exit(level::depth());
+    dual_levels::exit(level::depth());
 }
 
 /// Sets whether operations compute tangents, and returns the previous setting.
 #[pyfunction]
 fn _set_tangents_enabled(on: bool) -> bool {
-    forward_mode::set_enabled(on)
+    dual_levels::set_enabled(on)
+}
+
+/// Whether operations of the innermost transform compute tangents; outside transforms, whether those of plain tensors do.
+#[pyfunction]
+fn _tangents_enabled() -> bool {
+    dual_levels::is_enabled_at(level::depth())
+}
+
+/// Hides the tangents of tensors of `level`, or with `below` those of all lower levels. Returns what `_unhide_tangents` takes to undo it.
+#[pyfunction]
+#[pyo3(signature = (level, below=false))]
+fn _hide_tangents(level: u32, below: bool) -> usize {
+    dual_levels::hide(level, below)
+}
+
+/// Undoes `_hide_tangents`.
+#[pyfunction]
+fn _unhide_tangents(before: usize) {
+    dual_levels::unhide(before);
 }
 
 /// The names of the operations whose tangents were computed by transposing their vjp, and of those that ran in a loop over a batch, since the
@@ -195,6 +216,9 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_enter_dual, m)?,
         wrap_pyfunction!(_exit_dual, m)?,
         wrap_pyfunction!(_set_tangents_enabled, m)?,
+        wrap_pyfunction!(_tangents_enabled, m)?,
+        wrap_pyfunction!(_hide_tangents, m)?,
+        wrap_pyfunction!(_unhide_tangents, m)?,
         wrap_pyfunction!(_take_slow_rules, m)?,
     ] {
         m.add_function(f)?;

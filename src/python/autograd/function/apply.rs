@@ -9,7 +9,7 @@ use super::{record, short};
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::dispatch::mode::{self, ModeGuard};
 use crate::autograd::dispatch::record::History;
-use crate::autograd::{Edges, Tensor, forward_mode, level, profiler};
+use crate::autograd::{Edges, Tensor, dual_levels, level, profiler};
 use crate::error::Result;
 use crate::python::args::as_tensor;
 use crate::python::autograd::context_owner;
@@ -83,7 +83,7 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
         _ => None,
     };
     let args = bound.as_ref().unwrap_or(args);
-    let transformed = level::depth() > 0 || forward_mode::depth() > 0;
+    let transformed = level::depth() > 0 || dual_levels::depth() > 0;
     let below =
         if transformed || args.iter_borrowed().any(|a| as_tensor(&a).is_some_and(|t| t.level() > 0)) { through_ended(args)? } else { None };
     let args = below.as_ref().unwrap_or(args);

@@ -2,7 +2,7 @@
 //!
 //! A call of a Function is in `apply`, its node in `node`.
 
-use crate::autograd::{Tensor, forward_mode};
+use crate::autograd::{Tensor, view_tangents};
 use crate::python::args::as_tensor;
 use crate::python::errors::type_error;
 use crate::python::tensor::identity::wrap;
@@ -43,7 +43,7 @@ fn _set_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()
 #[pyfunction]
 fn _write_tangent(t: &Bound<'_, PyAny>, tangent: &Bound<'_, PyAny>) -> PyResult<()> {
     match (as_tensor(t), as_tensor(tangent)) {
-        (Some(t), Some(tangent)) => Ok(forward_mode::write_tangent(t, Some(tangent.clone()))?),
+        (Some(t), Some(tangent)) => Ok(view_tangents::write_tangent(t, Some(tangent.clone()))?),
         _ => Err(type_error("_write_tangent: expected two tensors")),
     }
 }

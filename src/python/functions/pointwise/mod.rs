@@ -6,7 +6,7 @@
 mod by_hand;
 
 use crate::autograd::transforms::mutation_guard::TrustedWrites;
-use crate::autograd::{Tensor, forward_mode, primitives};
+use crate::autograd::{Tensor, dual_levels, primitives};
 use crate::error::Error;
 use crate::layout::{DType, Scalar, fmt_shape};
 use crate::ops::pointwise::{self as pw, Arg};
@@ -74,7 +74,7 @@ fn refuse_recorded(function: &str, target: &Tensor, inputs: &[&Tensor]) -> PyRes
             "{function}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )));
     }
-    if forward_mode::is_enabled() && (target.tangent().is_some() || inputs.iter().any(|t| t.tangent().is_some())) {
+    if dual_levels::is_enabled() && (target.tangent().is_some() || inputs.iter().any(|t| t.tangent().is_some())) {
         return Err(Error::not_implemented(format!(
             "Trying to use forward AD with {function}_out that does not support it because it is an out= function"
         ))
