@@ -2,6 +2,7 @@
 
 use super::nll::NllInput;
 use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
+use super::pointwise::many::{ProgramGroup, run_each};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
     Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, grid, matmul, mode, nll, nonzero, norm, pointwise, pool,
@@ -86,6 +87,18 @@ pub(super) fn run_program(context: &Context, program: &contract::Program<'_>) ->
     run_code(context, program.code, program.shape, program.strides, &inputs(program)?, &outputs(program)?)?;
     program.is_written.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+fn group<'a>(run: &contract::ProgramRun<'a>) -> Result<ProgramGroup<'a>> {
+    let inputs = run.inputs.iter().map(|(m, first)| Ok((buffer(*m)?, *first))).collect::<Result<_>>()?;
+    let outputs = run.outputs.iter().map(|m| buffer(*m)).collect::<Result<_>>()?;
+    Ok(ProgramGroup { elements: run.elements, inputs, outputs })
+}
+
+/// Runs a program on each group of operands.
+pub(super) fn run_program_each(context: &Context, program: &contract::ProgramRuns<'_, '_>) -> Result<()> {
+    let groups: Vec<ProgramGroup<'_>> = program.runs.iter().filter(|run| run.elements > 0).map(group).collect::<Result<_>>()?;
+    run_each(context, program.code, program.dtype, program.outputs, &groups)
 }
 
 /// Calls `f` with the first operand. A program is fused into the kernel that reads it, if the results of its steps are not needed otherwise and

@@ -5,7 +5,9 @@ use super::answer_gather as at_positions;
 use super::answer_random::{self, random};
 use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
-use crate::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, defined, not_implemented};
+use crate::backend::contract::{
+    Backend, CountedResult, DeviceMemory, Memory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
+};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::Table;
@@ -266,6 +268,10 @@ impl Backend for Wgpu {
 
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
         answer::run_program(&self.0, program)
+    }
+
+    unsafe fn run_program_each(&self, program: &ProgramRuns<'_, '_>) -> Result<()> {
+        answer::run_program_each(&self.0, program)
     }
 
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {

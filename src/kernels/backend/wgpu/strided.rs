@@ -102,7 +102,8 @@ pub(super) fn param(i: usize) -> String {
 
 /// Declares the buffers, one for each binding, as `b0`, `b1`, ... of the element types given (a binding may be named more than once, with
 /// one type), and the parameters.
-pub(super) fn header(types: &[(u32, &str)], writes: u32, params: usize) -> String {
+pub(super) fn header(types: &[(u32, &str)], writes: impl Into<u128>, params: usize) -> String {
+    let writes: u128 = writes.into();
     let mut s = String::new();
     let count = types.iter().map(|t| t.0 + 1).max().unwrap_or(0);
     for slot in 0..count {

@@ -13,6 +13,9 @@ pub struct Key {
     pub words: SmallVec<[u32; 8]>,
 }
 
+/// The most buffers of a dispatch: layouts have a bit for each.
+pub(crate) const MOST_BINDINGS: usize = 128;
+
 /// The buffers of a dispatch. Each is bound once, even if it is used several times, because a buffer cannot be bound for reading and for
 /// writing at the same time.
 #[derive(Debug, Default)]
@@ -51,7 +54,13 @@ impl<'a> Bindings<'a> {
 
     /// Bit `i`: binding `i` is written. Part of a shader's key, because it decides `read` or `read_write`.
     pub fn writes(&self) -> u32 {
-        self.slots.iter().enumerate().fold(0, |m, (i, (_, w))| m | u32::from(*w) << i)
+        debug_assert!(self.len() <= 32, "a shader with so many bindings has a key of its own");
+        self.written() as u32
+    }
+
+    /// As `writes`, of up to `MOST_BINDINGS`.
+    pub(crate) fn written(&self) -> u128 {
+        self.slots.iter().enumerate().fold(0, |m, (i, (_, w))| m | u128::from(*w) << i)
     }
 
     pub(crate) fn len(&self) -> usize {

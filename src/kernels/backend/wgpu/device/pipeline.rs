@@ -20,7 +20,7 @@ pub(crate) const PIPELINES: usize = 2048;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BindingKinds {
     buffers: u32,
-    writes: u32,
+    writes: u128,
     params: u32,
     checked: bool,
 }
@@ -29,7 +29,7 @@ impl BindingKinds {
     pub(crate) fn of(work: &Dispatch<'_>) -> BindingKinds {
         BindingKinds {
             buffers: work.bindings.len() as u32,
-            writes: work.bindings.writes(),
+            writes: work.bindings.written(),
             params: work.params.len().div_ceil(4) as u32,
             checked: work.checked,
         }

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 /// The most inputs and results of one shader together.
 const MAX_OPERANDS: usize = 32;
 /// The most steps of one shader: their numbers have seven bits in its key.
-const MOST_STEPS: usize = 0x7d;
+pub(super) const MOST_STEPS: usize = 0x7d;
 
 /// How many different buffers a program can read and write in one dispatch on this device.
 pub fn most_buffers(context: &Context) -> usize {
@@ -164,7 +164,7 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Pro
 }
 
 /// The name of a program in labels and errors: its last row.
-fn name(code: &Code) -> &'static str {
+pub(super) fn name(code: &Code) -> &'static str {
     let row = |s: &crate::backend::program::ProgramStep| match s.kind {
         StepKind::Row { func, .. } => Some(func.row.info().name),
         StepKind::Cast => None,
@@ -173,7 +173,7 @@ fn name(code: &Code) -> &'static str {
 }
 
 /// The error for an invalid program: the source of the shader is generated from it.
-fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> {
+pub(super) fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> {
     let wrong = |what: &str| Err(Error::internal(op, what));
     if outputs.is_empty() {
         return wrong("a program without results");
@@ -207,7 +207,7 @@ fn check(op: &str, code: &Code, inputs: usize, outputs: &[usize]) -> Result<()> 
 }
 
 /// The key of the steps. Its length comes first, so that no key is the prefix of another.
-fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> {
+pub(super) fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<[u32; 48]> {
     let mut key: SmallVec<[u32; 48]> = SmallVec::new();
     key.extend([0, code.steps.len() as u32, outputs.len() as u32]);
     for s in &code.steps {
@@ -257,7 +257,7 @@ fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
 
 /// Numbers that the shader is given, in the order in which `formula` takes them: of each step the values that it reads, in the types in
 /// which it sees them, and its row's parameters.
-fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
+pub(super) fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
     code.steps.iter().flat_map(|s| {
         let values = s.ins.iter().enumerate().filter_map(|(k, (from, dtype))| match from {
             StepInput::Value(bytes) => Some((scalar(*bytes, *dtype), types::beside(*dtype, s.sees(k)))),
@@ -274,7 +274,7 @@ fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
 }
 
 /// What is stored, from expressions for the inputs and the numbers.
-fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[String]) -> Formula {
+pub(super) fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[String], p: &[String]) -> Formula {
     let sheet = Sheet::default();
     let inputs: Vec<ShaderExpr> = x.iter().zip(dtypes).map(|(x, d)| sheet.leaf(*d, x)).collect();
     let mut numbers = p.iter();

@@ -1,8 +1,10 @@
 //! Pointwise operations on a device: runs a row, or its derivative, over strided memory. `elementwise` generates the shader around the body
-//! of a row, `fused` does so for programs of several steps. Not here: what a row computes in WGSL (`wgsl::expr`).
+//! of a row, `fused` does so for programs of several steps, `many` for one program over many groups of operands. Not here: what a row
+//! computes in WGSL (`wgsl::expr`).
 
 pub(super) mod elementwise;
 pub mod fused;
+pub mod many;
 
 use self::elementwise::Elementwise;
 use super::device::errors::division_by_zero;
