@@ -2377,10 +2377,11 @@ def _torch_function_modes() -> list[Any]:
 def _tracked_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1."""
 
-def _unrelated(t: Any) -> Tensor:
-    """The tensor, a view of a result that nobody else has, as no view of it."""
 def _unhide_tangents(before: Any) -> Tensor:
     """Undoes `_hide_tangents`."""
+
+def _unrelated(t: Any) -> Tensor:
+    """The tensor, a view of a result that nobody else has, as no view of it."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
     """The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and
@@ -5095,8 +5096,8 @@ __all__ = [
     "_top_level",
     "_torch_function_modes",
     "_tracked_graph_task_id",
-    "_unrelated",
     "_unhide_tangents",
+    "_unrelated",
     "_unwrap",
     "_wgpu_check_process",
     "_wgpu_counts",
