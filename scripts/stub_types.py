@@ -39,7 +39,7 @@ PARAMETERS = {
         "training transposed use_input_stats cudnn_enable cudnn_enabled is_causal enable_gqa "
         "set_autocast_enabled.enabled set_autocast_cache_enabled.enabled "
         "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child "
-        "_start_memory_recording.modules",
+        "_start_memory_recording.modules _hide_tangents.below",
     ),
     **each(
         "_int",
@@ -47,7 +47,8 @@ PARAMETERS = {
         "ignore_index n m k row col minlength decimals dimension step steps num_samples output_size num bytes "
         "num_groups groups pad "
         "select.index unfold.size random_.from_ random_.to seed "
-        "_enter_level.size _site_bench.n _fail_allocation_in.n _wgpu_fail_in.n "
+        "_enter_level.size _hide_tangents.level _unhide_tangents.before _site_bench.n _fail_allocation_in.n "
+        "_wgpu_fail_in.n "
         "_exit_level.number _unwrap.number _wrap.number _ask_below.number _exit_dual._number device.index "
         "split_size _set_fusion_least.elements _primal.level _tangent.level _wgpu_keep_pipelines.many "
         "_enter_module.number _start_memory_recording.most _site_place.site _site_module.site",
@@ -124,13 +125,14 @@ RESULTS = {
         "is_warn_always_enabled is_conj is_neg is_autocast_enabled is_autocast_cache_enabled _autocasts "
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
-        "_set_tangents_enabled _set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
+        "_set_tangents_enabled _tangents_enabled "
+        "_set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
         "_profiler_is_on _set_fast_path device.__gt__ device.__le__ device.__lt__",
     ),
     **each(
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
-        "max_memory_allocated memory_allocated _memory_idle _module_number _enter_module "
+        "max_memory_allocated memory_allocated _memory_idle _module_number _enter_module _hide_tangents "
         "seed get_device __len__ __int__ __index__ __hash__ _call_site "
         "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
         "autocast_increment_nesting autocast_decrement_nesting _enter_dual UntypedStorage.nbytes UntypedStorage.size",
@@ -154,7 +156,7 @@ RESULTS = {
         "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "
         "save_for_forward set_materialize_grads register_hooks set_autocast_enabled set_autocast_dtype "
         "set_autocast_cache_enabled clear_autocast_cache __init__ _profiler_stop _start_memory_recording "
-        "_stop_memory_recording",
+        "_stop_memory_recording _unhide_tangents",
     ),
     **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype"),
     **each("device", "get_default_device"),

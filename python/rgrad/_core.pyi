@@ -2136,7 +2136,7 @@ def _has_torch_function(relevant_args: Any) -> _bool:
 def _has_torch_function_variadic(*args: Any) -> _bool:
     """Whether one of the arguments has an override, or a mode is active."""
 
-def _hide_tangents(level: Any, below: Any = False) -> Tensor:
+def _hide_tangents(level: _int, below: _bool = False) -> _int:
     """Hides the tangents of tensors of `level`, or with `below` those of all lower levels. Returns what
     `_unhide_tangents` takes to undo it.
     """
@@ -2358,7 +2358,7 @@ def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
 def _tangent(t: Any, level: _int | None = None) -> Tensor | None:
     """The tangent, or None. With `level`, only a tangent that is visible at that level."""
 
-def _tangents_enabled() -> Tensor:
+def _tangents_enabled() -> _bool:
     """Whether operations of the innermost transform compute tangents; outside transforms, whether those of plain
     tensors do.
     """
@@ -2377,7 +2377,7 @@ def _torch_function_modes() -> list[Any]:
 def _tracked_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1."""
 
-def _unhide_tangents(before: Any) -> Tensor:
+def _unhide_tangents(before: _int) -> None:
     """Undoes `_hide_tangents`."""
 
 def _unrelated(t: Any) -> Tensor:

@@ -53,7 +53,8 @@ pub fn write_tangent(target: &Tensor, made: Option<Tensor>) -> Result<()> {
         return Ok(());
     };
     // From now on the base has a tangent, of which this view's is a part.
-    let mut whole = match info.base.read().stored_tangent() {
+    let stored = info.base.read().stored_tangent();
+    let mut whole = match stored {
         Some(whole) => whole,
         None => in_layout_of(&zeros_like(&info.base)?, &info.base)?,
     };
