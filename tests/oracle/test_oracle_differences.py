@@ -317,6 +317,39 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         [1.0, 1.0, 1.0],
         "refers to a single memory location",
     ),
+    "Nested `jvp` differentiates the `jvp` of a Function": (
+        """
+        class Cube(T.autograd.Function):
+            @staticmethod
+            def forward(x):
+                return x * x * x
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_forward(*inputs)
+
+            @staticmethod
+            def jvp(ctx, tangent):
+                (x,) = ctx.saved_tensors
+                return 3 * x * x * tangent
+
+        x, one = T.tensor(2.0), T.tensor(1.0)
+        result = T.func.jvp(lambda x: T.func.jvp(Cube.apply, (x,), (one,))[1], (x,), (one,))[1].item()
+        """,
+        12.0,
+        0.0,
+    ),
+    "The dual of an overlapping view has the tangent that was given": (
+        """
+        forward_ad = T.autograd.forward_ad
+        with forward_ad.dual_level():
+            x = T.zeros(3).as_strided((2, 2), (1, 1))
+            dual = forward_ad.make_dual(x, T.tensor([[1.0, 2.0], [3.0, 4.0]]))
+            result = forward_ad.unpack_dual(dual).tangent.tolist()
+        """,
+        [[1.0, 2.0], [3.0, 4.0]],
+        [[1.0, 3.0], [3.0, 4.0]],
+    ),
     "Hooks of several leaves run in `autograd.grad`": (
         """
         x, y, seen = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True), []
@@ -407,6 +440,18 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         1.0,
         2.0,
     ),
+    "`FlopCounterMode` counts LSTM layers": (
+        """
+        import importlib
+
+        counter = importlib.import_module(f"{T.__name__}.utils.flop_counter").FlopCounterMode(display=False)
+        with counter:
+            T.nn.LSTM(2, 3)(T.ones(1, 1, 2))
+        result = counter.get_total_flops() > 0
+        """,
+        True,
+        False,
+    ),
     "Integers from 2^63 on are refused": (
         """
         result = (T.tensor([1, 2]) < 2**63).tolist()
@@ -440,6 +485,24 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         """,
         True,
         False,
+    ),
+    "`add_video` needs Pillow, not moviepy, and fails without it": (
+        """
+        with written(T) as (writer, read):
+            writer.add_video("x", T.zeros(1, 2, 3, 4, 4))
+        result = len(read("x").image.encoded_image_string) > 0
+        """,
+        True,
+        False,
+    ),
+    "`add_image_with_boxes(rescale=...)` writes the size that the picture has": (
+        """
+        with written(T) as (writer, read):
+            writer.add_image_with_boxes("x", T.zeros(3, 4, 4), T.tensor([[0.0, 0.0, 1.0, 1.0]]), rescale=2)
+        result = read("x").image.height
+        """,
+        8,
+        4,
     ),
     "`set_printoptions` refuses profiles that do not exist": (
         """

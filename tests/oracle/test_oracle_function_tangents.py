@@ -81,6 +81,12 @@ def test_derivatives_of_two_orders(outer: str, inner: str) -> None:
         assert not run(torch).any()
         same(run(rgrad), run(torch) + 6 * _diagonal(point(torch, 3), run(torch).dim()), factor=1000, strides=False)
         return
+    if inner == "vmap" and outer != "vmap":
+        # torch fails inside of the rule that it generates.
+        x = point(torch, 3)
+        found = run(rgrad)
+        same(found, _diagonal(3 * x * x, found.dim()), factor=1000, strides=False)
+        return
     compared(run)
 
 
