@@ -117,10 +117,7 @@ fn numbered(roots: &[Edge], nodes: Vec<Arc<Node>>) -> GraphNodes {
         made.leaf_inputs.push(own);
         made.cut.push(node.edges().iter().any(Option::is_none));
     }
-    made.outputs = roots
-        .iter()
-        .map(|r| place.get(&Arc::as_ptr(&r.node)).copied().ok_or(()).or_else(|()| Err(leaf(&r.node, &mut made.leaves))))
-        .collect();
+    made.outputs = roots.iter().map(|r| place.get(&Arc::as_ptr(&r.node)).copied().ok_or_else(|| leaf(&r.node, &mut made.leaves))).collect();
     made.nodes = nodes;
     made
 }

@@ -216,24 +216,23 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
                 c_step: SCORES,
                 add: false,
             });
-            for i in 0..rows {
+            for (i, top) in tops.iter_mut().enumerate().take(rows) {
                 let row = scores.as_mut_ptr().add(i * SCORES);
                 let limit = job.limit(first + i, j, n);
                 add_mask(&job.mask, (b, h, first + i, j), row, limit);
                 std::slice::from_raw_parts_mut(row.add(limit), padded - limit).fill(low);
                 let total = totals.as_mut_ptr().add(i * V::N);
                 let largest = largest::<V>(row, padded);
-                if largest.is_above(V::splat(tops[i])) {
-                    let top = largest.merged(|a, b| if a > b { a } else { b });
-                    let less = V::splat(tops[i]).minus(V::splat(top)).exp();
+                if largest.is_above(V::splat(*top)) {
+                    let before = std::mem::replace(top, largest.merged(|a, b| if a > b { a } else { b }));
+                    let less = V::splat(before).minus(V::splat(*top)).exp();
                     V::load(total).times(less).store(total);
                     let to = sums.as_mut_ptr().add(i * wide);
                     for c in (0..wide).step_by(V::N) {
                         V::load(to.add(c)).times(less).store(to.add(c));
                     }
-                    tops[i] = top;
                 }
-                let shift = if tops[i] == low { zero } else { tops[i] };
+                let shift = if *top == low { zero } else { *top };
                 V::load(total).plus(exponentials::<V>(row, padded, shift)).store(total);
             }
             V::product(&BlockProduct {

@@ -31,7 +31,7 @@ pub(super) unsafe fn turn<T: CoreNumber>(
         for channel in (0..channels).step_by(TOGETHER) {
             let last = channels.min(channel + TOGETHER);
             let from = |r: usize, c: usize| from.get().wrapping_add(places.at(group, r, c));
-            if places.row == 1 && taps == 1 && end - first == TOGETHER && last - channel == TOGETHER && TOGETHER % lanes == 0 {
+            if places.row == 1 && taps == 1 && end - first == TOGETHER && last - channel == TOGETHER && TOGETHER.is_multiple_of(lanes) {
                 // SAFETY: the block has all rows and channels.
                 unsafe { transpose::<T>(isa, from(first, channel), places.channel, at(first, channel), channels) };
                 continue;
