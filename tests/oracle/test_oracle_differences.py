@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import tempfile
-import textwrap
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
-from event_files import events  # noqa: E402
-from rgrad.utils.tensorboard._library import library  # noqa: E402
+from listed_programs import agrees, outcome  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
@@ -614,42 +607,6 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         "",
     ),
 }
-
-
-@contextmanager
-def written(T: Any) -> Iterator[tuple[Any, Callable[[str | None], Any]]]:
-    """A writer of event files, and a function that closes it and reads a tag, or the graph."""
-    tensorboard = importlib.import_module(f"{T.__name__}.utils.tensorboard")
-    with tempfile.TemporaryDirectory() as folder:
-        writer = tensorboard.SummaryWriter(folder)
-        found: list[Any] = []
-
-        def read(tag: str | None) -> Any:
-            if tag is not None:
-                return next(v for e in found for v in e.summary.value if v.tag == tag)
-            data = next(e.graph_def for e in found if e.graph_def)
-            return library().module("graph").GraphDef.FromString(data)
-
-        try:
-            yield writer, read
-        finally:
-            writer.close()
-            found += events(folder)
-
-
-def outcome(T: Any, program: str) -> Any:
-    scope: dict[str, Any] = {"T": T, "written": written}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(textwrap.dedent(program), scope)
-        except Exception as error:
-            return str(error)
-    return scope["result"]
-
-
-def agrees(got: Any, want: Any) -> bool:
-    return isinstance(got, str) and want in got if isinstance(want, str) else bool(got == want)
 
 
 @pytest.mark.parametrize("title", DIFFERENCES)

@@ -223,7 +223,7 @@ fn is_large(op: &dyn Op, arrays: &[&Array], grows: bool) -> bool {
     for a in arrays {
         let n = a.numel();
         if n == 0 {
-            return is_large_from_nothing(arrays);
+            return is_large_from_nothing(arrays) || ((grows || op.grows()) && op.work(arrays) >= fusion::large());
         }
         most = most.saturating_mul(n);
     }
