@@ -101,11 +101,10 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """Numbers drawn with probability in proportion to ``weights`` (not negative, need not sum to 1).
 
-    Drawing raises RuntimeError for weights that are negative, not finite or all zero, and for too few of them to draw
-    ``num_samples`` without replacement.
-
     Raises:
         ValueError: The weights are not one-dimensional, ``num_samples`` is no positive int, or ``replacement`` no bool.
+        RuntimeError: When numbers are drawn: weights are negative, not finite or all zero, or there are too few of
+            them for ``num_samples`` without replacement.
     """
 
     def __init__(
