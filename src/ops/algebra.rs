@@ -149,8 +149,8 @@ pub fn renorm(input: &Tensor, p: f64, dim: i64, maxnorm: f64) -> Result<Tensor> 
     }
     let others: Vec<i64> = (0..input.rank()).filter(|&i| i != d).map(|i| i as i64).collect();
     let large = pw::call(RowId::Gt, &[(&norm(&input.detach(), p, Some(&others), true, None)?).into(), maxnorm.into()], &[])?;
-    // What is not scaled, nan for example, must not reach the gradient through the norm.
-    let norms = norm(&pw::where_(&large, input, 0.0)?, p, Some(&others), true, None)?;
+    // What is not scaled, nan for example, must not reach the gradient through the norm, and ones have a derivative for every p.
+    let norms = norm(&pw::where_(&large, input, 1.0)?, p, Some(&others), true, None)?;
     let scale = pw::div(maxnorm, &pw::add(&norms, 1e-7)?)?;
     pw::where_(&large, &pw::mul(input, &scale)?, input)
 }

@@ -157,7 +157,7 @@ WRITE = (
     "{a}.neg_()",
     "{a}.sqrt_()",
     "{a}.index_put_((T.tensor([0, 0]),), {b}[:2].clone(), accumulate=True)",
-    "{a}.masked_scatter_({b} > 0, {b}.clone())",
+    "{a}.masked_scatter_({b} > 0, {a} + {b})",
     "{a}.put_(T.tensor([0, 3]), {b}.reshape(-1)[:2].clone())",
     "{a}.scatter_reduce_(0, T.tensor([[0, 1, 1]]), {b}[:1].clone(), 'prod')",
     "{a}.fill_diagonal_(1.0)",

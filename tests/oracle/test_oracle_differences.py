@@ -166,6 +166,14 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         (2, 1),
         (1, 3),
     ),
+    "`matrix_exp` of 16-bit floats is right": (
+        """
+        made = T.linalg.matrix_exp(T.tensor([[0.5, 1], [0, 0.25]]).half())
+        result = abs(made[0, 0].item() - 1.6487) < 1e-3
+        """,
+        True,
+        False,
+    ),
     "The backward of `linalg.cond` with other norms works": (
         """
         x = T.eye(2, requires_grad=True)

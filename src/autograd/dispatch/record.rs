@@ -83,7 +83,7 @@ impl History {
         self.needs.push(needs && records(self.mode));
         self.wrapped |= core.value.level() > 0;
         self.dual |= core.has_tangent();
-        self.normal |= !core.inference && !core.number;
+        self.normal |= !core.inference;
         needs
     }
 
