@@ -68,8 +68,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "cross_entropy": lambda T, x: F(T).cross_entropy(x.reshape(2, 2), T.tensor([1, 0])),
     "nll_loss": lambda T, x: F(T).nll_loss(x.reshape(2, 2), T.tensor([1, 0]), reduction="none"),
 }
-# Second derivatives that are tensors without memory in torch, not recorded here, or (renorm) nan there though nothing is
-# scaled.
+# Second derivatives that are tensors without memory in torch, not recorded here, or (renorm) nan there though nothing
+# is scaled.
 NOT_IN_TORCH = {"l1_loss", "norm of order inf", "huber_loss", "renorm"}
 
 
