@@ -149,7 +149,6 @@ pub(super) fn is_row_major(v: &View<'_>) -> bool {
 }
 
 /// The first operand of a request that reads it in memory order, with shape and strides for the loops that accept any layout.
-#[allow(clippy::large_enum_variant, reason = "one at a time, on the stack of the request that reads it")]
 pub(super) enum OrderedOperand<'a> {
     Memory(View<'a>, DenseOperand<'a>),
     Made { blocks: ProgramElements<'a>, shape: &'a [usize], strides: &'a [isize] },

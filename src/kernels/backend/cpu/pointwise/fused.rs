@@ -20,8 +20,6 @@ const BLOCK: usize = 1024;
 const REGISTER: usize = BLOCK * 8;
 /// Elements that one task computes.
 const GRAIN: usize = 1 << 15;
-/// Bytes of a cache line.
-const LINE: usize = 64;
 /// Tasks between two checks whether to continue.
 const TOGETHER: usize = 128;
 
@@ -101,8 +99,6 @@ pub struct Runner {
     registers: usize,
     converted: usize,
     gathered: usize,
-    /// Inputs to fetch ahead, and the bytes of their elements.
-    fetched: SmallVec<[(usize, usize); 8]>,
     /// A lone step from memory to memory needs no registers, and so no blocks.
     lone: bool,
 }
@@ -239,12 +235,7 @@ impl Runner {
             }
             _ => false,
         };
-        let fetched = if lone {
-            SmallVec::new()
-        } else {
-            (0..inputs.len()).filter(|i| walk_of[*i] == usize::MAX).map(|i| (i, inputs[i].dtype.size())).collect()
-        };
-        Ok(Runner { placement, steps, walks, constants, registers, converted, gathered, fetched, lone })
+        Ok(Runner { placement, steps, walks, constants, registers, converted, gathered, lone })
     }
 
     /// Computes every element, unless `goes_on` returns false; this thread calls it regularly.
@@ -328,26 +319,12 @@ impl Runner {
         });
     }
 
-    /// Asks for the part of the next block's inputs, from element `start` on, that is due while step `i` runs: the first step that reads an
-    /// input would otherwise wait for memory, and the others leave it idle.
-    #[inline]
-    fn fetch_ahead(&self, placement: &Placement, start: usize, i: usize) {
-        let len = BLOCK.min(placement.n.saturating_sub(start));
-        for (input, size) in &self.fetched {
-            let lines = (len * size).div_ceil(LINE);
-            for line in lines * i / self.steps.len()..lines * (i + 1) / self.steps.len() {
-                prefetch(placement.inputs[*input].wrapping_add(start * size + line * LINE));
-            }
-        }
-    }
-
     /// # Safety
     /// `scratch` holds all registers, `to` as many elements as the block, and the block lies inside the program's elements.
     unsafe fn block(&self, placement: &Placement, start: usize, len: usize, scratch: *mut u8, to: Option<*mut u8>) {
         let mut loaded = 0u64;
         let end = self.steps.len() - 1;
         for (i, step) in self.steps.iter().enumerate() {
-            self.fetch_ahead(placement, start + len, i);
             let mut at = [std::ptr::null::<u8>(); MAX_INPUTS];
             // SAFETY: the caller's; registers have room for a block of the widest elements.
             unsafe {
@@ -404,18 +381,6 @@ impl Runner {
             }
         }
     }
-}
-
-/// Asks for a line of memory; the address may be any.
-#[inline(always)]
-fn prefetch(p: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which does not fault.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast())
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
 }
 
 /// A single value, aligned for every type.
