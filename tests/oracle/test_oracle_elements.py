@@ -107,6 +107,8 @@ VALUES: dict[str, Callable[[Any], Any]] = {
     "addr_": lambda T: T.ones(2, 2).addr_(T.ones(2), T.ones(2)),
     "addbmm_": lambda T: T.ones(2, 2).addbmm_(T.ones(5, 2, 3), T.ones(5, 3, 2)),
     "baddbmm_": lambda T: T.ones(5, 2, 2).baddbmm_(T.ones(5, 2, 3), T.ones(5, 3, 2)),
+    "ldexp bool of bool": lambda T: T.ldexp(T.tensor([True, False]), T.tensor([True])),
+    "ldexp bool of integer": lambda T: T.ldexp(T.tensor([3, -4]), T.tensor([True, False])),
     "ldexp_": lambda T: T.ones(2).ldexp_(T.tensor([1, 2])),
     "renorm_": lambda T: T.tensor(POINTS).renorm_(2, 0, 1.0),
     "dim_order": lambda T: T.tensor(T.ones(2, 3, 4).permute(2, 0, 1).dim_order()),
