@@ -1,0 +1,113 @@
+//! Copies of matrices in the other memory order. The crate `gemm` takes the left operand of a row-major product as it lies only if that is
+//! dense along its rows, and packs the right one quickly only if it is, too; the copy costs less than its own packing, which comes once a
+//! tile.
+
+use super::Mat;
+use super::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
+use crate::backend::cpu::blocks::scratch;
+use crate::backend::cpu::memory::alloc::Buffer;
+use crate::backend::cpu::num::{InstructionSet, instruction_set};
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::error::throw;
+
+/// Rows of the copy that are written side by side: their beginnings stay in the cache.
+const TOGETHER: usize = 64;
+/// Elements of the smallest task.
+const TASK: usize = 1 << 16;
+/// Bytes that divide the distance between rows of the copy no further: rows at the same place of each page would leave the cache.
+const PAGE: usize = 1 << 12;
+
+/// A copy, and the memory that it lies in.
+pub(super) struct TurnedMatrix<T> {
+    _memory: Buffer,
+    pub mat: Mat<T>,
+}
+
+/// A copy of `from`, which has dense columns, with dense rows.
+///
+/// # Panics
+/// With a memory error, if there is no room.
+///
+/// # Safety
+/// `rows` x `columns` elements, at least one of each, are readable, and `from.rs` is 1.
+pub(super) unsafe fn turned<T: CoreNumber>(rows: usize, columns: usize, from: Mat<T>, parallel: bool) -> TurnedMatrix<T> {
+    let isa = instruction_set();
+    let (_, lanes) = widths::<T>(isa);
+    let mut step = columns.next_multiple_of(lanes);
+    if (step * size_of::<T>()).is_multiple_of(PAGE) {
+        step += 64 / size_of::<T>();
+    }
+    let memory = scratch::<T>(rows.next_multiple_of(lanes).saturating_mul(step)).unwrap_or_else(|error| throw(error));
+    let to = SharedPointer::new(memory.as_ptr().cast::<T>());
+    let per = if parallel { (TASK / columns).max(1).next_multiple_of(TOGETHER) } else { rows };
+    parallel_for(rows.div_ceil(per), |t| {
+        for first in (t * per..rows.min((t + 1) * per)).step_by(TOGETHER) {
+            let many = TOGETHER.min(rows - first);
+            // SAFETY: the caller's; each task has rows of its own, and there is room for all lanes.
+            unsafe { transpose::<T>(isa, columns, many, from.at(first, 0), from.cs, to.at(first * step), step) };
+        }
+    });
+    TurnedMatrix { mat: Mat { ptr: to.get().cast_const(), rs: step as isize, cs: 1 }, _memory: memory }
+}
+
+on_vectors! {
+    /// Writes `rows` stretches of `columns` numbers, `step` apart, as the columns of a matrix whose rows are `to_step` apart. Whole vectors
+    /// are written.
+    fn transpose<T>(rows: usize, columns: usize, from: *const T, step: isize, to: *mut T, to_step: usize) = transpose_on
+}
+
+/// # Safety
+/// They are readable and writable.
+#[inline(always)]
+unsafe fn transpose_on<V: PanelVector>(
+    rows: usize,
+    columns: usize,
+    from: *const V::Number,
+    step: isize,
+    to: *mut V::Number,
+    to_step: usize,
+) {
+    for i in (0..rows).step_by(V::LANES) {
+        // Rows beyond the last are the last again.
+        let from = |q: usize| from.wrapping_offset((i + q).min(rows - 1) as isize * step);
+        for j in (0..columns).step_by(V::LANES) {
+            let (here, to) = (columns - j, to.wrapping_add(j * to_step + i));
+            // SAFETY: the caller's.
+            unsafe {
+                if here >= V::LANES {
+                    V::put_transposed(|q| V::load(from(q).wrapping_add(j)), to, to_step);
+                } else {
+                    V::put_transposed(|q| V::load_first(from(q).wrapping_add(j), here), to, to_step);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<T: CoreNumber + PartialEq + std::fmt::Debug>(number: impl Fn(usize) -> T) {
+        for (rows, columns, step) in [(1, 1, 1), (3, 70, 3), (16, 16, 20), (65, 17, 65), (130, 33, 131), (40, 1024, 40), (9, 5, 0)] {
+            let data: Vec<T> = (0..step * (columns - 1) + rows).map(&number).collect();
+            let from = Mat { ptr: data.as_ptr(), rs: 1, cs: step as isize };
+            for parallel in [false, true] {
+                // SAFETY: the data cover the sizes.
+                let made = unsafe { turned(rows, columns, from, parallel) };
+                for i in 0..rows {
+                    for j in 0..columns {
+                        // SAFETY: as above.
+                        assert_eq!(unsafe { *made.mat.at(i, j) }, data[i + j * step], "{rows}x{columns}, {i}, {j}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn copies_hold_the_same_elements() {
+        check(|i| i as f32);
+        check(|i| i as f64);
+    }
+}
