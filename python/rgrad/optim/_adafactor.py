@@ -1,12 +1,34 @@
 """Adafactor."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from .._info import finfo
+from ._loaded import check_entry
+from ._update import Steps
 from .optimizer import Batch, Optimizer, Params, checked_rate, option, scalar_state
+
+
+def _shapes(grad: Tensor) -> dict[str, tuple[int, ...]]:
+    """What a state keeps for gradients of this shape: a row and a column for each matrix, or all."""
+    if grad.dim() < 2:
+        return {"variance": grad.shape}
+    *outer, rows, columns = grad.shape
+    return {"row_var": (*outer, rows, 1), "col_var": (*outer, 1, columns)}
+
+
+def _variance(grad: Tensor, state: dict[str, Any], fresh: float, least: float) -> Tensor:
+    """Bring the mean of squares up to date."""
+    if grad.dim() < 2:
+        mean: Tensor = state["variance"].lerp_(grad * grad, fresh)
+        return mean
+    rows, columns = state["row_var"], state["col_var"]
+    rows.lerp_(grad.norm(2, -1, keepdim=True).square().div(grad.size(-1)), fresh)
+    columns.lerp_(grad.norm(2, -2, keepdim=True).square().div(grad.size(-2)), fresh)
+    mean = rows @ columns
+    return mean.div(rows.mean(dim=-2, keepdim=True).clamp(min=least))
 
 
 class Adafactor(Optimizer):
@@ -64,37 +86,44 @@ class Adafactor(Optimizer):
 
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] = scalar_state(0.0)
-        if grad.dim() > 1:
-            *outer, rows, columns = grad.shape
-            state["row_var"] = _core.zeros(*outer, rows, 1, dtype=grad.dtype, device=grad.device)
-            state["col_var"] = _core.zeros(*outer, 1, columns, dtype=grad.dtype, device=grad.device)
-        else:
-            state["variance"] = _core.zeros_like(grad)
+        for name, shape in _shapes(grad).items():
+            state[name] = _core.zeros(shape, dtype=grad.dtype, device=grad.device)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Steps]:
         rate = float(option(group["lr"], False))
         eps1, eps2 = group["eps"]
+        eps1, eps2 = None if eps1 is None else float(eps1), float(eps2)
+        keep = 1 - rate * group["weight_decay"] if group["weight_decay"] != 0 else None
+        largest = float(group["d"])
         for count, part in self._by_count(batch):
             fresh = count ** group["beta2_decay"]
             relative = min(rate, 1 / count**0.5)
-            for param, grad, state in zip(part.params, part.grads, part.states, strict=True):
-                if group["maximize"]:
-                    grad = grad.neg()
-                size = param.norm(2).item() / param.numel() ** 0.5
-                if group["weight_decay"] != 0:
-                    param.mul_(1 - rate * group["weight_decay"])
-                least = finfo(param.dtype).eps if eps1 is None else eps1
-                if grad.dim() > 1:
-                    rows, columns = state["row_var"], state["col_var"]
-                    rows.lerp_(grad.norm(2, -1, keepdim=True).square().div(grad.size(-1)), fresh)
-                    columns.lerp_(grad.norm(2, -2, keepdim=True).square().div(grad.size(-2)), fresh)
-                    variance = (rows @ columns).div(rows.mean(dim=-2, keepdim=True).clamp(min=least))
-                else:
-                    variance = state["variance"].lerp_(grad * grad, fresh)
-                update = variance.clamp(min=least * least).rsqrt().mul(grad)
-                clip = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * group["d"]))
-                param.add_(update, alpha=-max(eps2, size) * relative / clip)
+            variances = []
+            for grad, state in zip(part.grads, part.states, strict=True):
+                for name, shape in _shapes(grad).items():
+                    variance = state[name]
+                    check_entry("Adafactor", name, variance.shape, shape)
+                    if variance.device != grad.device:
+                        raise RuntimeError(
+                            f"Adafactor.step: the state '{name}' is on device {variance.device}, the gradient of its "
+                            f"parameter on {grad.device}; both must be on the same device"
+                        )
+                    variances.append(variance)
+
+            def move(part: Batch = part, fresh: float = fresh, relative: float = relative) -> None:
+                for param, grad, state in zip(part.params, part.grads, part.states, strict=True):
+                    if group["maximize"]:
+                        grad = grad.neg()
+                    size = param.norm(2).item() / param.numel() ** 0.5
+                    if keep is not None:
+                        param.mul_(keep)
+                    least = finfo(param.dtype).eps if eps1 is None else eps1
+                    update = _variance(grad, state, fresh, least).clamp(min=least * least).rsqrt().mul(grad)
+                    clip = max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * largest))
+                    param.add_(update, alpha=-max(eps2, size) * relative / clip)
+
+            yield Steps(move, [part.params, variances], [part.grads])

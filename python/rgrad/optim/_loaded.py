@@ -1,6 +1,7 @@
 """What a loaded state must be for a step to use it: looked at once, before the first step writes anything."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .._core import Tensor
 
@@ -21,16 +22,24 @@ def check_loaded(optimizer: "Optimizer") -> None:
             if state and grad is not None:
                 fresh = optimizer._fresh(param.detach().to("meta"), grad.detach().to("meta"), state, group)
                 for name, value in fresh.items():
-                    _check_entry(type(optimizer).__name__, name, state[name], value)
+                    loaded = state[name]
+                    if isinstance(loaded, Tensor) and isinstance(value, Tensor):
+                        # A number may have any shape with one element.
+                        is_number = value.dim() == 0 and loaded.numel() == 1
+                        check_entry(
+                            type(optimizer).__name__, name, value.shape if is_number else loaded.shape, value.shape
+                        )
 
 
-def _check_entry(optimizer: str, name: str, loaded: Any, fresh: Any) -> None:
-    if not (isinstance(loaded, Tensor) and isinstance(fresh, Tensor)):
-        return
-    fits = loaded.numel() == 1 if fresh.dim() == 0 else loaded.shape == fresh.shape
-    if not fits:
+def check_entry(optimizer: str, name: str, shape: Sequence[int], expected: Sequence[int]) -> None:
+    """Compare the shape of an entry of a state with what its parameter needs.
+
+    Raises:
+        RuntimeError: They differ.
+    """
+    if tuple(shape) != tuple(expected):
         raise RuntimeError(
-            f"{optimizer}.step: the size of the loaded state '{name}' must match its parameter: got "
-            f"{list(loaded.shape)}, expected {list(fresh.shape)}. Nothing has changed; load the state of an optimizer "
-            "with the same parameters in the same order"
+            f"{optimizer}.step: the size of the state '{name}' must match its parameter: got {list(shape)}, expected "
+            f"{list(expected)}. Nothing has changed; a loaded state must be that of an optimizer with the same "
+            "parameters in the same order"
         )

@@ -1,12 +1,12 @@
 """Muon."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values
+from ._update import Steps, Update, Values, Write
 from .optimizer import Batch, Optimizer, Params, checked_rate, option
 
 
@@ -16,12 +16,6 @@ def _orthogonal(update: Tensor, coefficients: Sequence[float], steps: int, eps: 
     Each iteration sends the singular values x to ``a x + b x³ + c x⁵``, which brings those in (0, 1] close to 1 (a
     Newton-Schulz iteration with the coefficients of Jordan et al. 2024).
     """
-    if steps >= 100:
-        raise ValueError("Number of steps must be less than 100 for computational efficiency")
-    if update.dim() != 2:
-        raise ValueError("Input tensor gradient must be a 2D matrix")
-    if len(coefficients) != 3:
-        raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     is_tall = update.size(0) > update.size(1)
     x = update.bfloat16()
@@ -32,6 +26,15 @@ def _orthogonal(update: Tensor, coefficients: Sequence[float], steps: int, eps: 
         gram = x @ x.T
         x = _core.addmm(x, _core.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x.T if is_tall else x
+
+
+def _checked(group: dict[str, Any], batch: Batch) -> None:
+    if group["ns_steps"] >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if any(param.dim() != 2 for param in batch.params):
+        raise ValueError("Input tensor gradient must be a 2D matrix")
+    if len(group["ns_coefficients"]) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
 
 
 def _momentum(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -109,16 +112,23 @@ class Muon(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write | Steps]:
+        _checked(group, batch)
         rate, momentum = float(option(group["lr"], False)), group["momentum"]
+        coefficients, steps = [float(c) for c in group["ns_coefficients"]], int(group["ns_steps"])
+        eps, keep = float(group["eps"]), 1 - rate * group["weight_decay"]
         buffers = [state["momentum_buffer"] for state in batch.states]
-        _update((), (batch.grads, buffers), (1 - momentum,))
-        for param, grad, buffer in zip(batch.params, batch.grads, buffers, strict=True):
-            update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer
-            update = _orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-            rows, columns = param.shape
-            scale = math.sqrt(max(1, rows / columns))
-            if group["adjust_lr_fn"] == "match_rms_adamw":
-                scale = 0.2 * math.sqrt(max(rows, columns))
-            param.mul_(1 - rate * group["weight_decay"])
-            param.add_(update, alpha=-rate * scale)
+        yield _update.planned((), (batch.grads, buffers), (1 - momentum,))
+
+        def move() -> None:
+            for param, grad, buffer in zip(batch.params, batch.grads, buffers, strict=True):
+                update = grad.lerp(buffer, momentum) if group["nesterov"] else buffer
+                update = _orthogonal(update, coefficients, steps, eps)
+                rows, columns = param.shape
+                scale = math.sqrt(max(1, rows / columns))
+                if group["adjust_lr_fn"] == "match_rms_adamw":
+                    scale = 0.2 * math.sqrt(max(rows, columns))
+                param.mul_(keep)
+                param.add_(update, alpha=-rate * scale)
+
+        yield Steps(move, [batch.params], [batch.grads, buffers])

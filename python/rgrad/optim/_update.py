@@ -7,6 +7,7 @@ are differentiated through) goes through the same function with tensors.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from .. import _core
@@ -169,15 +170,16 @@ class Update:
             writes.append((place, value.at - inputs))
         return _UpdateFormula(inputs, trace.rows, writes), trace.literals
 
-    def __call__(
+    def planned(
         self,
         options: Hashable,
         lists: Sequence[Sequence[Tensor]],
-        numbers: Sequence[float],
+        numbers: Sequence[Any],
         names: Sequence[str] = (),
         states: Sequence[dict[str, Any]] | None = None,
-    ) -> None:
-        """Write the new values of all tensors.
+        after: Callable[[], None] | None = None,
+    ) -> "Write":
+        """The new values of all tensors, to be written by :meth:`Write.run`.
 
         Args:
             options: The formula's options.
@@ -186,22 +188,156 @@ class Update:
             names: Under which name a state has each of the formula's tensors from the third on.
             states: If given, the step is differentiated through: states get new tensors, which the graph may have
                 saved.
+            after: Called when all tensors are written.
+
+        Raises:
+            TypeError: A number is none.
         """
+        numbers = [value if isinstance(value, Tensor) else value + 0 for value in numbers]
+        recorded = None
         if states is None:
             key = (options, len(lists), len(numbers))
             recorded = self._recorded.get(key)
             if recorded is None:
                 recorded = self._recorded[key] = self._record(options, len(lists), len(numbers))
-            program, literals = recorded
-            rest: Sequence[int] = program.apply(lists, [*numbers, *literals])
-        else:
-            rest = range(len(lists[0]))
+
+        def formula(tensors: Sequence[Any]) -> Values:
+            return self.formula(options, tensors, numbers)
+
+        return Write(formula, recorded, lists, numbers, names, states, after)
+
+    def __call__(self, options: Hashable, lists: Sequence[Sequence[Tensor]], numbers: Sequence[Any]) -> None:
+        """Write the new values of all tensors now."""
+        self.planned(options, lists, numbers).run()
+
+
+class Write:
+    """Tensors of a step and the formula for their new values."""
+
+    __slots__ = ("after", "formula", "lists", "names", "numbers", "recorded", "states")
+
+    def __init__(
+        self,
+        formula: Callable[[Sequence[Any]], Values],
+        recorded: tuple[_UpdateFormula, list[float]] | None,
+        lists: Sequence[Sequence[Tensor]],
+        numbers: Sequence[Any],
+        names: Sequence[str],
+        states: Sequence[dict[str, Any]] | None,
+        after: Callable[[], None] | None,
+    ) -> None:
+        self.formula = formula
+        self.recorded = recorded
+        self.lists = lists
+        self.numbers = numbers
+        self.names = names
+        self.states = states
+        self.after = after
+
+    def check(self) -> None:
+        """Fail as :meth:`run` would, before anything is written."""
+        for at in unusual(self.lists):
+            group = [tensors[at] for tensors in self.lists]
+            for place, value in self.formula([t.clone() for t in group]).items():
+                if self.states is None or place < 2:
+                    check_write(group[place], value)
+
+    def run(self) -> None:
+        """Write the new values."""
+        rest: Sequence[int] = range(len(self.lists[0]))
+        if self.recorded is not None:
+            program, literals = self.recorded
+            rest = program.apply(self.lists, [*self.numbers, *literals])
+            if len(rest) == len(self.lists[0]):
+                self.check()
         for at in rest:
-            group = [tensors[at] for tensors in lists]
+            group = [tensors[at] for tensors in self.lists]
             # The graph of a differentiable step may save the parameter's old value, which is overwritten.
-            seen = group if states is None else [group[0].clone(), *group[1:]]
-            for place, value in self.formula(options, seen, numbers).items():
-                if states is None or place < 2:
+            seen = group if self.states is None else [group[0].clone(), *group[1:]]
+            for place, value in self.formula(seen).items():
+                if self.states is None or place < 2:
                     group[place].copy_(value)
                 else:
-                    states[at][names[place - 2]] = value
+                    self.states[at][self.names[place - 2]] = value
+        if self.after is not None:
+            self.after()
+
+
+class Steps:
+    """What a step does to some tensors where it is no formula.
+
+    Args:
+        run: Writes them.
+        written: All that it writes, as lists of tensors.
+        read: Lists of tensors that it uses together with the first list of ``written``.
+    """
+
+    __slots__ = ("read", "run", "written")
+
+    def __init__(
+        self,
+        run: Callable[[], None],
+        written: Sequence[Sequence[Tensor]],
+        read: Sequence[Sequence[Tensor]],
+    ) -> None:
+        self.run = run
+        self.written = written
+        self.read = read
+
+    def check(self) -> None:
+        """Fail if something may not be written, or cannot be computed with what is read."""
+        first = self.written[0]
+        for at in unusual([first, *self.read]):
+            for tensors in self.read:
+                _core.empty_like(first[at]).copy_(first[at] + tensors[at])
+        for tensors in self.written:
+            for at in unusual([tensors]):
+                check_write(tensors[at], tensors[at])
+
+
+_SAME: tuple[Callable[[Tensor], Any], ...] = (
+    attrgetter("shape"),
+    attrgetter("dtype"),
+    attrgetter("device"),
+)
+
+
+def unusual(lists: Sequence[Sequence[Tensor]]) -> list[int]:
+    """Where a step may fail: tensors at one place differ in shape, dtype or device, or one of them may not be written.
+
+    It is a quick look at many tensors. What is found may be fine.
+    """
+    found: set[int] = set()
+    for of in _SAME:
+        first, *others = (list(map(of, tensors)) for tensors in lists)
+        for other in others:
+            if other != first:
+                found.update(at for at, (a, b) in enumerate(zip(first, other, strict=True)) if a != b)
+    records, inference = _core.is_grad_enabled(), _core.is_inference_mode_enabled()
+    for tensors in lists:
+        found.update(at for at, frozen in enumerate(map(Tensor.is_frozen, tensors)) if frozen)
+        found.update(
+            at for at, plain in enumerate(map(Tensor.is_contiguous, tensors)) if not plain and _overlaps(tensors[at])
+        )
+        if not inference:
+            found.update(at for at, protected in enumerate(map(Tensor.is_inference, tensors)) if protected)
+        if records:
+            found.update(at for at, t in enumerate(tensors) if t.requires_grad and t.is_leaf)
+    return sorted(found)
+
+
+def _overlaps(t: Tensor) -> bool:
+    """Whether elements may share memory."""
+    end = 0
+    for stride, size in sorted(zip(t.stride(), t.shape, strict=True)):
+        if size > 1:
+            if stride <= end:
+                return True
+            end += stride * (size - 1)
+    return False
+
+
+def check_write(target: Tensor, value: Tensor) -> None:
+    """Fail as ``target.copy_(value)`` would. The target keeps its values."""
+    _core.empty_like(target).copy_(value)
+    target.copy_(target.detach())

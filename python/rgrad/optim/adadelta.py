@@ -1,11 +1,11 @@
 """Adadelta."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_product
+from ._update import Update, Values, Write, plus, plus_product
 from .optimizer import Batch, Optimizer, Params, checked, checked_rate, option, scalar_state
 
 
@@ -78,15 +78,14 @@ class Adadelta(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay, rho = option(group["lr"], differentiable), group["weight_decay"], group["rho"]
         names = ("square_avg", "acc_delta")
-        _update(
+        yield _update.planned(
             (group["maximize"], decay != 0),
             batch.lists(*names),
             (decay, rho, 1 - rho, group["eps"], -rate),
             names,
             batch.states if differentiable else None,
         )
-        self._count(batch)

@@ -1,11 +1,11 @@
 """Adagrad."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_quotient
+from ._update import Update, Values, Write, plus, plus_quotient
 from .optimizer import Batch, Optimizer, Params, checked, checked_fused, checked_rate, option, scalar_state
 
 
@@ -88,12 +88,12 @@ class Adagrad(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay = option(group["lr"], differentiable), group["weight_decay"]
         for count, part in self._by_count(batch):
             numbers = (decay, group["eps"], -rate / (1 + (count - 1) * group["lr_decay"]))
-            _update(
+            yield _update.planned(
                 (group["maximize"], decay != 0),
                 part.lists("sum"),
                 numbers,

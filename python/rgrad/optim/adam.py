@@ -1,11 +1,11 @@
 """Adam and AdamW."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_product, plus_quotient
+from ._update import Update, Values, Write, plus, plus_product, plus_quotient
 from .optimizer import (
     Batch,
     Optimizer,
@@ -114,7 +114,7 @@ class Adam(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, beta1, beta2, decay = (
             option(value, differentiable) for value in (group["lr"], *group["betas"], group["weight_decay"])
@@ -136,7 +136,7 @@ class Adam(Optimizer):
                 group["eps"],
                 -rate / (1 - beta1**count),
             )
-            _update(
+            yield _update.planned(
                 (group["maximize"], kind, group["amsgrad"]),
                 part.lists(*names),
                 numbers,

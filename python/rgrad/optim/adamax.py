@@ -1,11 +1,11 @@
 """Adamax."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_quotient
+from ._update import Update, Values, Write, plus, plus_quotient
 from .optimizer import Batch, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
@@ -76,14 +76,14 @@ class Adamax(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay = option(group["lr"], differentiable), group["weight_decay"]
         beta1, beta2 = group["betas"]
         names = ("exp_avg", "exp_inf")
         for count, part in self._by_count(batch):
             numbers = (decay, 1 - beta1, beta2, group["eps"], -rate / (1 - beta1**count))
-            _update(
+            yield _update.planned(
                 (group["maximize"], decay != 0),
                 part.lists(*names),
                 numbers,

@@ -1,11 +1,12 @@
 """ASGD."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus
+from ._update import Update, Values, Write, plus
 from .optimizer import Batch, Optimizer, Params, checked, checked_rate, option, scalar_state
 
 
@@ -23,6 +24,12 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 
 
 _update = Update(_formula)
+
+
+def _set_rates(states: list[dict[str, Any]], eta: Tensor, mu: Tensor) -> None:
+    for state in states:
+        state["eta"].copy_(eta)
+        state["mu"].copy_(mu)
 
 
 class ASGD(Optimizer):
@@ -77,7 +84,7 @@ class ASGD(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay, lambd = option(group["lr"], False), group["weight_decay"], group["lambd"]
         for count, counted in self._by_count(batch):
@@ -85,13 +92,11 @@ class ASGD(Optimizer):
             eta_after = scalar_state(rate / (1 + lambd * rate * count) ** group["alpha"])
             mu_after = scalar_state(1 / max(1, count - group["t0"]))
             for (eta, mu), part in counted.by([(s["eta"].item(), s["mu"].item()) for s in counted.states]):
-                _update(
+                yield _update.planned(
                     (group["maximize"], decay != 0, mu == 1),
                     part.lists("ax"),
                     (decay, 1 - lambd * eta, -eta, mu),
                     ("ax",),
                     part.states if differentiable else None,
+                    partial(_set_rates, part.states, eta_after, mu_after),
                 )
-                for state in part.states:
-                    state["eta"].copy_(eta_after)
-                    state["mu"].copy_(mu_after)

@@ -191,13 +191,43 @@ class LBFGS(Optimizer):
             param.add_(direction[start : start + n].view_as(param), alpha=step)
             start += n
 
+    def _kept(self) -> Callable[[], None]:
+        """Remember parameters and state; gives a function that brings both back."""
+        params = [(param, param.detach().clone(), param._version) for param in self._params]
+        first = self._params[0]
+        state = self.state.get(first)
+        if state is not None:
+            # Tensors of the state are never written to, lists are.
+            state = {key: list(value) if isinstance(value, list) else value for key, value in state.items()}
+
+        def bring_back() -> None:
+            for param, values, version in params:
+                if param._version != version:
+                    param.copy_(values)
+            if state is None:
+                self.state.pop(first, None)
+            else:
+                self.state[first].clear()
+                self.state[first].update(state)
+
+        return bring_back
+
     @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Iterate until the loss, the gradient or the parameters hardly change; returns the loss before.
 
         Args:
-            closure: Clears the gradients, computes the loss, calls ``backward``, and returns the loss.
+            closure: Clears the gradients, computes the loss, calls ``backward``, and returns the loss. If it fails,
+                parameters and state are as they were before the step.
         """
+        bring_back = self._kept()
+        try:
+            return self._steps(closure)
+        except BaseException:
+            bring_back()
+            raise
+
+    def _steps(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
         rate = float(option(group["lr"], False))
         search = group["line_search_fn"]
@@ -236,7 +266,7 @@ class LBFGS(Optimizer):
                 self._remember(grad.sub(previous), direction.mul(step), changes, steps, inverse, state, scale)
                 scale = state.pop("_scale", scale)
                 direction = self._direction(grad, changes, steps, inverse, scale, state)
-            previous = grad.clone() if previous is None else previous.copy_(grad)
+            previous = grad.clone()
             previous_loss = loss
             step = min(1.0, 1.0 / grad.abs().sum().item()) * rate if state["n_iter"] == 1 else rate
             slope = grad.dot(direction).item()

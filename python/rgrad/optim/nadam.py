@@ -1,11 +1,12 @@
 """NAdam."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_product, plus_quotient
+from ._update import Update, Values, Write, plus, plus_product, plus_quotient
 from .optimizer import Batch, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
@@ -27,6 +28,11 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 
 
 _update = Update(_formula)
+
+
+def _fade(states: list[dict[str, Any]], factor: float) -> None:
+    for state in states:
+        state["mu_product"].mul_(factor)
 
 
 class NAdam(Optimizer):
@@ -90,7 +96,7 @@ class NAdam(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay = option(group["lr"], differentiable), group["weight_decay"]
         (beta1, beta2), fade = group["betas"], group["momentum_decay"]
@@ -110,12 +116,11 @@ class NAdam(Optimizer):
                     -rate * (1.0 - now) / (1.0 - product),
                     -rate * following / (1.0 - product * following),
                 )
-                _update(
+                yield _update.planned(
                     (group["maximize"], kind),
                     part.lists(*names),
                     numbers,
                     names,
                     part.states if differentiable else None,
+                    partial(_fade, part.states, now),
                 )
-                for state in part.states:
-                    state["mu_product"].mul_(now)

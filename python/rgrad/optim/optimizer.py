@@ -13,8 +13,9 @@ from .._core import Tensor, _set_grad_enabled, is_grad_enabled
 from .._info import typename
 from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
+from ._batch import Batch, Started
 from ._loaded import check_loaded
-from ._update import Update
+from ._update import Steps, Update, Write
 
 Params = Iterable[Any]
 ParamsT = Iterable[Any]
@@ -106,35 +107,6 @@ class _Required:
 
 
 required = _Required()
-
-
-class Batch:
-    """Parameters of a group that have a gradient, with gradients and states."""
-
-    __slots__ = ("grads", "params", "states")
-
-    def __init__(self, params: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]]) -> None:
-        self.params = params
-        self.grads = grads
-        self.states = states
-
-    def lists(self, *names: str) -> list[list[Any]]:
-        """Parameters, gradients, and what their states have under these names."""
-        return [self.params, self.grads, *([state[name] for state in self.states] for name in names)]
-
-    def chosen(self, places: Sequence[int]) -> "Batch":
-        """The parameters at these places."""
-        lists = (self.params, self.grads, self.states)
-        return Batch(*([items[at] for at in places] for items in lists))  # type: ignore[arg-type]
-
-    def by(self, keys: Sequence[Any]) -> list[tuple[Any, "Batch"]]:
-        """The parameters that have one key together."""
-        if all(key == keys[0] for key in keys):
-            return [(keys[0], self)]
-        places: dict[Any, list[int]] = {}
-        for at, key in enumerate(keys):
-            places.setdefault(key, []).append(at)
-        return [(key, self.chosen(found)) for key, found in places.items()]
 
 
 _plus_one = Update(lambda options, tensors, numbers: {0: tensors[0].add(1.0)})
@@ -238,6 +210,7 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
         group["params"] = entries
         self.param_groups.append(group)
+        self.__dict__["_is_unchecked"] = True
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
@@ -281,18 +254,35 @@ class Optimizer:
         mode = is_grad_enabled()
         _set_grad_enabled(bool(self.defaults.get("differentiable")))
         try:
-            if "_has_loaded" in self.__dict__:
-                check_loaded(self)
-                del self.__dict__["_has_loaded"]
-            for group in self.param_groups:
-                batch = self._batch(group)
-                if batch.params:
-                    self._step_group(group, batch)
+            self._write_all()
         finally:
             _set_grad_enabled(mode)
         return loss
 
-    def _batch(self, group: dict[str, Any]) -> Batch:
+    def _write_all(self) -> None:
+        """Step all groups. What can fail is computed or looked at before the first write."""
+        started = Started(self.state)
+        try:
+            is_new = "_is_unchecked" in self.__dict__
+            if is_new:
+                check_loaded(self)
+            pairs = [(group, self._batch(group, started)) for group in self.param_groups]
+            pairs = [(group, batch) for group, batch in pairs if batch.params]
+            writes = [write for group, batch in pairs for write in self._step_group(group, batch)]
+            # One write checks its tensors itself before the first is written, as long as their states fit.
+            if is_new or started or len(writes) > 1 or any(isinstance(write, Steps) for write in writes):
+                for write in writes:
+                    write.check()
+            for write in writes:
+                write.run()
+            for _, batch in pairs:
+                self._count(batch)
+        except BaseException:
+            started.undo()
+            raise
+        self.__dict__.pop("_is_unchecked", None)
+
+    def _batch(self, group: dict[str, Any], started: Started) -> Batch:
         batch = Batch([], [], [])
         all_states = self.state
         params, grads, states = batch.params.append, batch.grads.append, batch.states.append
@@ -304,8 +294,9 @@ class Optimizer:
                 raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
             params(param)
             grads(grad)
-            state = all_states[param]
+            state = all_states.get(param)
             if not state:
+                state = started.state_of(param)
                 self._start(param, grad, state, group)
             states(state)
         return batch
@@ -319,23 +310,19 @@ class Optimizer:
         self._start(param, grad, fresh, group)
         return fresh
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
-        """Write the parameters and states of a group."""
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write | Steps]:
+        """What to write to the parameters and states of a group. Nothing is written yet."""
         raise NotImplementedError
 
     @staticmethod
-    def _by_count(batch: Batch) -> Iterator[tuple[float, Batch]]:
-        """The parameters that have made equally many steps together, with how many these are, this one included.
+    def _by_count(batch: Batch) -> list[tuple[float, Batch]]:
+        """The parameters that have made equally many steps together, with how many these are, this one included."""
+        return [(count + 1, part) for count, part in batch.by([float(state["step"]) for state in batch.states])]
 
-        It is counted when the caller comes back for more, so that a step that fails is not.
-        """
-        for count, part in batch.by([float(state["step"]) for state in batch.states]):
-            yield count + 1, part
-            Optimizer._count(part)
-
-    @staticmethod
-    def _count(batch: Batch) -> None:
+    def _count(self, batch: Batch) -> None:
         """Count the step of each parameter."""
+        if "step" not in self._counters:
+            return
         counts = [state["step"] for state in batch.states]
         if all(isinstance(count, Tensor) for count in counts):
             _plus_one((), [counts], ())
@@ -445,7 +432,6 @@ class Optimizer:
             # Options that did not exist when the state was saved keep their present values.
             groups.append({**{key: value for key, value in own.items() if key not in group}, **group})
         self.__setstate__({"state": state, "param_groups": groups})
-        self.__dict__["_has_loaded"] = True
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
@@ -453,7 +439,7 @@ class Optimizer:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(state, _is_unchecked=True)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
         for group in self.param_groups:

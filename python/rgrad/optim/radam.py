@@ -1,11 +1,11 @@
 """RAdam."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_product
+from ._update import Update, Values, Write, plus, plus_product
 from .optimizer import Batch, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
@@ -85,7 +85,7 @@ class RAdam(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay = option(group["lr"], differentiable), group["weight_decay"]
         beta1, beta2 = group["betas"]
@@ -109,7 +109,7 @@ class RAdam(Optimizer):
                 group["eps"],
                 scale,
             )
-            _update(
+            yield _update.planned(
                 (group["maximize"], kind, length > 5.0),
                 part.lists(*names),
                 numbers,

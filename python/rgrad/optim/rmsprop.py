@@ -1,11 +1,11 @@
 """RMSprop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus, plus_product, plus_quotient
+from ._update import Update, Values, Write, plus, plus_product, plus_quotient
 from .optimizer import Batch, Optimizer, Params, checked, checked_rate, option, scalar_state
 
 
@@ -94,7 +94,7 @@ class RMSprop(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay, alpha = option(group["lr"], differentiable), group["weight_decay"], group["alpha"]
         momentum, centered = group["momentum"], group["centered"]
@@ -103,11 +103,10 @@ class RMSprop(Optimizer):
             names.append("momentum_buffer")
         if centered:
             names.append("grad_avg")
-        _update(
+        yield _update.planned(
             (group["maximize"], decay != 0, momentum > 0, centered),
             batch.lists(*names),
             (decay, alpha, 1 - alpha, group["eps"], momentum, -rate),
             names,
             batch.states if differentiable else None,
         )
-        self._count(batch)

@@ -1,11 +1,11 @@
 """Rprop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, where
+from ._update import Update, Values, Write, where
 from .optimizer import Batch, Optimizer, Params, checked_rate, option, scalar_state
 
 
@@ -72,13 +72,12 @@ class Rprop(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         names = ("prev", "step_size")
-        _update(
+        yield _update.planned(
             group["maximize"],
             batch.lists(*names),
             (*group["etas"], *group["step_sizes"]),
             names,
             batch.states if group["differentiable"] else None,
         )
-        self._count(batch)

@@ -1,12 +1,13 @@
 """Stochastic gradient descent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._update import Update, Values, plus
-from .optimizer import Batch, Optimizer, Params, checked_fused, option
+from ._update import Update, Values, Write, plus
+from .optimizer import Batch, Optimizer, Params, Started, checked_fused, option
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -27,6 +28,11 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
+def _keep(states: list[dict[str, Any]], buffers: list[Tensor]) -> None:
+    for state, buffer in zip(states, buffers, strict=True):
+        state["momentum_buffer"] = buffer
+
+
 class SGD(Optimizer):
     """``v = momentum v + (1 - dampening) g``; ``p = p - lr v``, where g has ``weight_decay p`` added.
 
@@ -37,6 +43,8 @@ class SGD(Optimizer):
         ValueError: ``lr``, ``momentum`` or ``weight_decay`` is negative, or nesterov is given without momentum or with
             dampening.
     """
+
+    _counters = ()
 
     def __init__(
         self,
@@ -82,9 +90,9 @@ class SGD(Optimizer):
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 
-    def _batch(self, group: dict[str, Any]) -> Batch:
+    def _batch(self, group: dict[str, Any], started: Started) -> Batch:
         if group["momentum"] != 0:
-            return super()._batch(group)
+            return super()._batch(group, started)
         pairs = [(param, param.grad) for param in group["params"]]
         params = [param for param, grad in pairs if grad is not None]
         # Without momentum there is no state, not even an empty one.
@@ -93,14 +101,14 @@ class SGD(Optimizer):
     def _fresh(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         return {"momentum_buffer": grad} if state.get("momentum_buffer") is not None else {}
 
-    def _step_group(self, group: dict[str, Any], batch: Batch) -> None:
+    def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]
         rate, decay = (option(group[name], differentiable) for name in ("lr", "weight_decay"))
         momentum = group["momentum"]
         numbers = (-rate, decay, momentum, 1 - group["dampening"])
         decays = isinstance(decay, Tensor) or decay != 0
         if momentum == 0:
-            _update(
+            yield _update.planned(
                 (group["maximize"], decays, False, False),
                 batch.lists(),
                 numbers,
@@ -110,12 +118,14 @@ class SGD(Optimizer):
             return
         for first, part in batch.by([state.get("momentum_buffer") is None for state in batch.states]):
             if first:
-                for grad, state in zip(part.grads, part.states, strict=True):
-                    state["momentum_buffer"] = _core.empty_like(grad)
-            _update(
+                buffers = [_core.empty_like(grad) for grad in part.grads]
+            else:
+                buffers = [state["momentum_buffer"] for state in part.states]
+            yield _update.planned(
                 (group["maximize"], decays, group["nesterov"], first),
-                part.lists("momentum_buffer"),
+                [part.params, part.grads, buffers],
                 numbers,
                 ("momentum_buffer",),
                 part.states if differentiable else None,
+                partial(_keep, part.states, buffers) if first and not differentiable else None,
             )

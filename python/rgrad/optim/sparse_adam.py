@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import Tensor
-from .optimizer import Batch, Optimizer, Params, checked_betas, checked_rate
+from .optimizer import Batch, Optimizer, Params, Started, checked_betas, checked_rate
 
 
 class SparseAdam(Optimizer):
@@ -40,7 +40,7 @@ class SparseAdam(Optimizer):
         """
         return self._run(closure)
 
-    def _batch(self, group: dict[str, Any]) -> Batch:
+    def _batch(self, group: dict[str, Any], started: Started) -> Batch:
         if any(param.grad is not None for param in group["params"]):
             raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
         return Batch([], [], [])
