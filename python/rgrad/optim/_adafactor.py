@@ -6,9 +6,10 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._info import finfo
+from ._batch import Batch
 from ._loaded import check_entry
 from ._update import Steps
-from .optimizer import Batch, Optimizer, Params, checked_rate, option, scalar_state
+from .optimizer import Optimizer, Params, checked_rate, option, scalar_state
 
 
 def _shapes(grad: Tensor) -> dict[str, tuple[int, ...]]:

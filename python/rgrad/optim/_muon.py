@@ -6,8 +6,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ._batch import Batch
 from ._update import Steps, Update, Values, Write
-from .optimizer import Batch, Optimizer, Params, checked_rate, option
+from .optimizer import Optimizer, Params, checked_rate, option
 
 
 def _orthogonal(update: Tensor, coefficients: Sequence[float], steps: int, eps: float) -> Tensor:

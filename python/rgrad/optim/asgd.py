@@ -6,8 +6,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ._batch import Batch
 from ._update import Update, Values, Write, plus
-from .optimizer import Batch, Optimizer, Params, checked, checked_rate, option, scalar_state
+from .optimizer import Optimizer, Params, checked, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:

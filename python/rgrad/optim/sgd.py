@@ -6,8 +6,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ._batch import Batch, Started
 from ._update import Update, Values, Write, plus
-from .optimizer import Batch, Optimizer, Params, Started, checked_fused, option
+from .optimizer import Optimizer, Params, checked_fused, option
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._core import Tensor
-from .optimizer import Batch, Optimizer, Params, Started, checked_betas, checked_rate
+from ._batch import Batch, Started
+from .optimizer import Optimizer, Params, checked_betas, checked_rate
 
 
 class SparseAdam(Optimizer):
