@@ -12,7 +12,7 @@ from . import _core
 from ._checked import operation
 from ._core import Tensor
 from .autograd.grad_mode import no_grad
-from .cuda import _refuse
+from .cuda._no_device import refuse
 
 # ------------------------------------------------------------------------------------------------------------ devices
 
@@ -32,7 +32,7 @@ def cuda(
     Raises:
         RuntimeError: Always.
     """
-    _refuse("Tensor.cuda")
+    refuse("Tensor.cuda")
 
 
 @operation("xpu")
@@ -75,7 +75,7 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
     Raises:
         RuntimeError: Always.
     """
-    _refuse("Tensor.pin_memory")
+    refuse("Tensor.pin_memory")
 
 
 @operation("is_distributed")

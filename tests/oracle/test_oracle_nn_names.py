@@ -137,3 +137,10 @@ def test_a_name_does_the_same(name: str) -> None:
     ours, theirs = attempt(lambda: plain(SAME[name](rgrad))), attempt(lambda: plain(SAME[name](torch)))
     assert ours.error == theirs.error, (ours.message, theirs.message)
     assert ours.value == theirs.value
+
+
+def test_constants_of_layers_are_pytorchs() -> None:
+    for name in torch.nn.modules.__all__:
+        if hasattr(rgrad.nn, name):
+            theirs = getattr(getattr(torch.nn, name), "__constants__", None)
+            assert getattr(getattr(rgrad.nn, name), "__constants__", None) == (theirs and list(theirs)), name

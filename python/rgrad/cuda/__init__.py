@@ -4,45 +4,121 @@ The memory functions count what the tensors of rgrad hold: on the device that is
 tensors are made by default (:func:`rgrad.set_default_device`). So code that measures its memory measures it here too.
 """
 
+import warnings
 from collections import OrderedDict
-from typing import Any, Never
+from typing import Any
 
 from .. import _core, memory, wgpu
 from .._core import Tensor
+from . import amp as amp
+from . import nvtx as nvtx
+from . import streams as streams
+from ._no_device import refuse
+from ._types import BFloat16Tensor as BFloat16Tensor
+from ._types import BoolTensor as BoolTensor
+from ._types import ByteTensor as ByteTensor
+from ._types import CharTensor as CharTensor
+from ._types import DoubleTensor as DoubleTensor
+from ._types import FloatTensor as FloatTensor
+from ._types import HalfTensor as HalfTensor
+from ._types import IntTensor as IntTensor
+from ._types import LongTensor as LongTensor
+from ._types import ShortTensor as ShortTensor
+from .streams import CUDAGraph as CUDAGraph
+from .streams import Event as Event
+from .streams import Stream as Stream
+from .streams import StreamContext as StreamContext
+from .streams import current_stream as current_stream
+from .streams import default_stream as default_stream
+from .streams import graph as graph
+from .streams import is_current_stream_capturing as is_current_stream_capturing
+from .streams import make_graphed_callables as make_graphed_callables
+from .streams import set_stream as set_stream
+from .streams import stream as stream
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CUDAGraph",
+    "CharTensor",
+    "DoubleTensor",
+    "Event",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "can_device_access_peer",
+    "clock_rate",
+    "cudart",
+    "current_blas_handle",
     "current_device",
+    "current_stream",
+    "default_stream",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
+    "get_allocator_backend",
+    "get_arch_list",
+    "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
+    "get_per_process_memory_fraction",
+    "get_rng_state",
     "get_rng_state_all",
+    "get_sync_debug_mode",
+    "graph",
     "init",
+    "initial_seed",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
+    "list_gpu_processes",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
+    "mem_get_info",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
+    "memory_usage",
+    "power_draw",
     "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
     "set_device",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
     "set_rng_state_all",
+    "set_stream",
+    "set_sync_debug_mode",
+    "stream",
     "synchronize",
+    "temperature",
+    "utilization",
 ]
 
-from . import amp
-
-__all__ = ["amp", "device_count", "is_available"]
+#: The generators of all CUDA devices.
+default_generators: tuple[Any, ...] = ()
+has_half = False
+has_magma = False
 
 
 def is_available() -> bool:
@@ -65,20 +141,13 @@ def device_count() -> int:
     return 0
 
 
-def _refuse(name: str) -> Never:
-    raise RuntimeError(
-        f"cuda.{name}: there are no CUDA devices: rgrad runs on the CPU and, by WebGPU, on GPUs of any vendor. Ask "
-        'cuda.is_available() first, or use the device "wgpu" (rgrad.wgpu)'
-    )
-
-
 def init() -> None:
     """Refuse: there is nothing to initialise.
 
     Raises:
         RuntimeError: Always.
     """
-    _refuse("init")
+    refuse("init")
 
 
 def current_device() -> int:
@@ -87,7 +156,7 @@ def current_device() -> int:
     Raises:
         RuntimeError: Always.
     """
-    _refuse("current_device")
+    refuse("current_device")
 
 
 def set_device(device: Any) -> None:
@@ -95,10 +164,16 @@ def set_device(device: Any) -> None:
 
     Raises:
         RuntimeError: The index is not negative.
+        ValueError: It is no CUDA device.
     """
-    index = device if isinstance(device, int) else _core.device(device).index
+    index = device
+    if not isinstance(device, int):
+        given = _core.device(device)
+        if given.type != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {given}")
+        index = given.index
     if index is None or index >= 0:
-        _refuse("set_device")
+        refuse("set_device")
 
 
 def get_device_name(device: Any = None) -> str:
@@ -107,7 +182,7 @@ def get_device_name(device: Any = None) -> str:
     Raises:
         RuntimeError: Always.
     """
-    _refuse("get_device_name")
+    refuse("get_device_name")
 
 
 def get_device_properties(device: Any = None) -> Any:
@@ -116,7 +191,197 @@ def get_device_properties(device: Any = None) -> Any:
     Raises:
         RuntimeError: Always.
     """
-    _refuse("get_device_properties")
+    refuse("get_device_properties")
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("get_device_capability")
+
+
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """Refuse: there is no generator; see :func:`rgrad.get_rng_state`.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("get_rng_state")
+
+
+def initial_seed() -> int:
+    """Refuse: there is no generator; see :func:`rgrad.initial_seed`.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("initial_seed")
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("mem_get_info")
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Refuse: there are no devices.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("can_device_access_peer")
+
+
+def utilization(device: Any = None) -> int:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("utilization")
+
+
+def temperature(device: Any = None) -> int:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("temperature")
+
+
+def power_draw(device: Any = None) -> int:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("power_draw")
+
+
+def clock_rate(device: Any = None) -> int:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("clock_rate")
+
+
+def memory_usage(device: Any = None) -> int:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("memory_usage")
+
+
+def cudart() -> Any:
+    """Refuse: there is no CUDA runtime.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("cudart")
+
+
+def current_blas_handle() -> Any:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("current_blas_handle")
+
+
+def get_sync_debug_mode() -> int:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("get_sync_debug_mode")
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("set_sync_debug_mode")
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("get_per_process_memory_fraction")
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Refuse: there is no device.
+
+    Raises:
+        RuntimeError: Always.
+    """
+    refuse("set_per_process_memory_fraction")
+
+
+def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
+    """Do nothing: there is no generator whose state could change."""
+
+
+def get_arch_list() -> list[str]:
+    """The kinds of CUDA devices that rgrad was compiled for: none."""
+    return []
+
+
+def get_gencode_flags() -> str:
+    """How rgrad was compiled for CUDA devices: not at all, so an empty text."""
+    return ""
+
+
+def is_tf32_supported() -> bool:
+    """Always False."""
+    return False
+
+
+def get_allocator_backend() -> str:
+    """Always ``"native"``."""
+    return "native"
+
+
+def list_gpu_processes(device: Any = None) -> str:
+    """Say that no process uses a CUDA device."""
+    return "no processes are running"
+
+
+class device_of:
+    """A context that would change the current device to that of a tensor. It has no effect.
+
+    Args:
+        obj: A tensor.
+    """
+
+    def __init__(self, obj: Any) -> None:
+        self.idx = -1
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
 
 
 class device:
@@ -164,7 +429,7 @@ def set_rng_state_all(new_states: Any) -> None:
         RuntimeError: There are states.
     """
     if list(new_states):
-        _refuse("set_rng_state_all")
+        refuse("set_rng_state_all")
 
 
 def synchronize(device: Any = None) -> None:
@@ -220,3 +485,37 @@ def empty_cache() -> None:
     """Give memory that is kept for reuse back to the system, on all devices."""
     _core.empty_cache()
     wgpu.empty_cache()
+
+
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """What :func:`memory_stats` says, as dicts in dicts."""
+    made: dict[str, Any] = {}
+    for name, value in memory_stats(device).items():
+        *path, last = name.split(".")
+        inner = made
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return made
+
+
+def _renamed(old: str, new: str) -> None:
+    warnings.warn(f"`rgrad.cuda.{old}` has been renamed to `rgrad.cuda.{new}`", FutureWarning, stacklevel=3)
+
+
+def memory_cached(device: Any = None) -> int:
+    """The old name of :func:`memory_reserved`."""
+    _renamed("memory_cached", "memory_reserved")
+    return memory_reserved(device)
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """The old name of :func:`max_memory_reserved`."""
+    _renamed("max_memory_cached", "max_memory_reserved")
+    return max_memory_reserved(device)
+
+
+def reset_max_memory_cached(device: Any = None) -> None:
+    """An old name of :func:`reset_peak_memory_stats`."""
+    _renamed("reset_max_memory_cached", "reset_peak_memory_stats")
+    memory.reset_peak(device)

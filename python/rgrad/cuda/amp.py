@@ -1,11 +1,12 @@
 """Mixed precision under the names that ``rgrad.amp`` replaces. There are no CUDA devices: both are off."""
 
+import warnings
 from typing import Any
 
 from .. import _core
 from ..amp import autocast_mode, grad_scaler
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(autocast_mode.autocast):
@@ -41,3 +42,33 @@ class GradScaler(grad_scaler.GradScaler):
         enabled: bool = True,
     ) -> None:
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
+    """The old name of :func:`rgrad.amp.custom_fwd` with ``device_type="cuda"``.
+
+    Args:
+        fwd: The ``forward`` of a Function.
+        cast_inputs: The dtype of its float inputs where autocast is on.
+    """
+    _deprecated("custom_fwd")
+    return autocast_mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
+
+
+def custom_bwd(bwd: Any) -> Any:
+    """The old name of :func:`rgrad.amp.custom_bwd` with ``device_type="cuda"``.
+
+    Args:
+        bwd: The ``backward`` of a Function.
+    """
+    _deprecated("custom_bwd")
+    return autocast_mode.custom_bwd(bwd, device_type="cuda")
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`rgrad.cuda.amp.{name}(args...)` is deprecated. Please use `rgrad.amp.{name}(args..., device_type='cuda')` "
+        "instead.",
+        FutureWarning,
+        stacklevel=3,
+    )

@@ -246,6 +246,11 @@ class Optimizer:
         with enable_grad():
             return closure()
 
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """Let a ``step`` call the hooks and be an event of the profiler. Subclasses have this already."""
+        return func if getattr(func, "hooked", False) else _with_hooks(func)
+
     # What the steps of most optimizers are made of.
 
     def _run(self, closure: Callable[[], Any] | None) -> Any:

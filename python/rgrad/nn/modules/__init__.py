@@ -7,6 +7,7 @@ functions that layers compute are in ``rgrad.nn.functional``.
 from . import utils as utils
 from ._activation_other import GLU, SELU, PReLU, RReLU, Softmax2d, Softmin
 from ._attention import MultiheadAttention
+from ._constants import install as _install_constants
 from ._lazy_conv import (
     LazyConv1d,
     LazyConv2d,
@@ -305,3 +306,5 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+_install_constants(globals())
