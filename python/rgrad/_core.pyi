@@ -907,6 +907,8 @@ class Tensor:
         """Whether `other` has the same shape."""
     def is_set_to(self, tensor: Tensor) -> _bool:
         """Tell whether two tensors are the same view of the same memory."""
+    def is_shared(self) -> _bool:
+        """Tell whether other processes can have this tensor's memory; see :meth:`Tensor.share_memory_`."""
     def is_signed(self) -> _bool:
         """Whether the elements can be negative."""
     @property
@@ -1536,6 +1538,8 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
+    def share_memory_(self) -> Tensor:
+        """Move the tensor's elements to memory that other processes can have, and return the tensor."""
     def short(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int16; itself if it has this dtype."""
     def sigmoid(self) -> Tensor:

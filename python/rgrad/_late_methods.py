@@ -25,6 +25,7 @@ LATE: dict[str, dict[str, str]] = {
         "signbit": "fm",
     },
     "_numeric": {"is_nonzero": "m"},
+    "_sharing": {"is_shared": "m", "share_memory_": "m"},
     "_statistics": {
         "corrcoef": "fm",
         "cov": "fm",

@@ -1,7 +1,8 @@
 """Python's ``multiprocessing`` under PyTorch's name, for programs with loaders.
 
-Tensors are pickled with their values: a process that receives one has a copy. Loaders send batches in shared memory
-whatever the strategy below.
+Tensors are pickled with their values: a process that receives one has a copy, unless the tensor is in shared memory
+(:meth:`Tensor.share_memory_`, ``Module.share_memory``). Loaders send batches in shared memory whatever the strategy
+below.
 """
 
 import multiprocessing as _python

@@ -591,6 +591,16 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         [1, False],
         [0, True],
     ),
+    "Views keep the memory from before `share_memory_`": (
+        """
+        x = T.zeros(3)
+        y = x[1:]
+        x.share_memory_()
+        result = [x.is_shared(), x[1:].is_shared(), y.is_shared()]
+        """,
+        [True, True, False],
+        [True, True, True],
+    ),
     "`nn.CrossMapLRN2d` is not there": (
         """
         x = T.zeros(1, 8, 1, 1)

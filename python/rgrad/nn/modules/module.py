@@ -118,6 +118,18 @@ class Module(HasHooks, HasState, HasTree, HasConversions):
 
     __call__: Callable[..., Any] = _call_impl
 
+    def share_memory(self) -> Self:
+        """Move parameters, buffers and gradients to memory that other processes can have.
+
+        Raises:
+            RuntimeError: One of them is not on the CPU, or the system has no files of memory.
+        """
+        from ..._sharing import move
+
+        tensors = [*self.parameters(), *self.buffers()]
+        move([*tensors, *(t.grad for t in tensors if t.is_leaf and t.grad is not None)])
+        return self
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Accept what :func:`rgrad.compile` takes; a call runs as before, with operations fused while they run.
 
