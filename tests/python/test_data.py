@@ -107,7 +107,7 @@ def test_random_split_refuses() -> None:
 def test_base_classes_say_what_is_missing() -> None:
     with pytest.raises(NotImplementedError, match="__getitem__"):
         Dataset()[0]
-    with pytest.raises(NotImplementedError, match="__iter__"):
+    with pytest.raises(TypeError, match="abstract method.*__iter__"):
         iter(IterableDataset())
     with pytest.raises(NotImplementedError, match="__iter__"):
         iter(Sampler())
@@ -288,3 +288,25 @@ def test_loader_refuses() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             DataLoader(data, **wrong)
+
+
+def test_a_pass_has_the_length_of_its_loader() -> None:
+    batches = iter(DataLoader(range(10), batch_size=3))
+    assert len(batches) == 4
+    assert next(batches).tolist() == [0, 1, 2]
+    assert len(list(batches)) == 3
+
+
+def test_only_a_length_told_before_the_pass_is_compared() -> None:
+    class Short(IterableDataset):
+        def __iter__(self):
+            return iter(range(7))
+
+        def __len__(self) -> int:
+            return 3
+
+    # `list` asks for the length when it has begun the pass.
+    loader = DataLoader(Short(), batch_size=2)
+    assert len(list(loader)) == 4
+    with pytest.warns(UserWarning, match="reported to be 3.*but 4 samples"):
+        assert len(list(loader)) == 4

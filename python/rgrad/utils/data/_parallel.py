@@ -153,6 +153,7 @@ class ParallelIterator:
         """Begin a new pass with the same workers. Answers to tasks of the pass before are dropped when they come."""
         self._epoch += 1
         self._indices = loader._index_iterator()
+        self._told_length = loader._told_length
         self._sent = 0
         self._next = 0
         #: Answers that have come too early, by number; None for a task that has no batch.
@@ -253,7 +254,7 @@ class ParallelIterator:
         if isinstance(answer, Failure):
             raise Failed(answer)
         self._yielded += 1
-        self._loader._count_samples(self._yielded)
+        self._loader._count_samples(self._yielded, self._told_length)
         return answer
 
     def __len__(self) -> int:

@@ -24,6 +24,15 @@ class _Endless:
             yield None
 
 
+class _Batches(map):  # type: ignore[type-arg]
+    """The batches of one pass, as fast as a ``map``, with a length."""
+
+    plan: Any
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+
 class DataLoader:
     """Iterates over a dataset in batches.
 
@@ -201,16 +210,18 @@ class DataLoader:
         indices = self._index_iterator()
         if not source.is_stream:
             # What most programs run: nothing but this.
-            return map(fetch, indices)
-        return self._iterate_stream(fetch, indices)
+            batches = _Batches(fetch, indices)
+            batches.plan = self._index_sampler
+            return batches
+        return self._iterate_stream(fetch, indices, self._told_length)
 
-    def _iterate_stream(self, fetch: Callable[[Any], Any], indices: Iterator[Any]) -> Iterator[Any]:
+    def _iterate_stream(self, fetch: Callable[[Any], Any], indices: Iterator[Any], told: int | None) -> Iterator[Any]:
         for number, index in enumerate(indices, 1):
             try:
                 batch = fetch(index)
             except StopIteration:
                 return
-            self._count_samples(number)
+            self._count_samples(number, told)
             yield batch
 
     def _index_iterator(self) -> Iterator[Any]:
@@ -225,8 +236,8 @@ class DataLoader:
             return _parts(sampler, plan.batch_size, plan.drop_last)
         return iter(plan)
 
-    def _count_samples(self, yielded: int) -> None:
-        told = self._told_length
+    def _count_samples(self, yielded: int, told: int | None) -> None:
+        """Warn of more samples than the length that was told before the pass."""
         if told is not None and yielded > told:
             message = (
                 f"Length of IterableDataset {self.dataset} was reported to be {told}(when accessing len(dataloader)), "

@@ -26,13 +26,12 @@ class Dataset(Generic[T]):
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset[T]):
-    """Base class of datasets that are only iterated: subclasses define ``__iter__``."""
+class IterableDataset(Dataset[T], Iterable[T]):
+    """Base class of datasets that are only iterated: subclasses define ``__iter__``.
 
-    def __iter__(self) -> Iterator[T]:
-        raise NotImplementedError(
-            f"Subclasses of IterableDataset should implement __iter__ ({type(self).__name__} does not)."
-        )
+    Raises:
+        TypeError: A class without ``__iter__`` is called.
+    """
 
     def __add__(self, other: Dataset[Any]) -> "ChainDataset":  # type: ignore[override]
         return ChainDataset([self, other])
