@@ -1,11 +1,14 @@
 """Why a gradient is what it is: the path to a parameter, where it is cut, and what becomes of it on the way."""
 
 from collections.abc import Callable
+from os import PathLike
+from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
 from .._lines import UNKNOWN, Line, line_of, table
+from ._explain_picture import picture
 from .backward import grad
 from .grad_mode import no_grad
 
@@ -92,7 +95,9 @@ class EdgeNorm(NamedTuple):
 
 
 class GradientExplanation:
-    """What :func:`rgrad.autograd.graph.explain` returns. As text it says what happens to the gradient, and where.
+    """What :func:`rgrad.autograd.graph.explain` returns.
+
+    As text it says what happens to the gradient, and where; in notebooks it is a picture (:meth:`svg`).
 
     Args:
         name: What the text calls the other tensor.
@@ -104,6 +109,7 @@ class GradientExplanation:
         other_cuts: Further cuts on the way.
         edges: The gradients on the edges between the two, in the order of backward.
         path: Those along one path, at each node the edge with the largest gradient.
+        beside: For each edge of ``path`` the others that leave the same node.
         first: The edge where the trouble begins, or None: where the gradient is nan, infinite, or all zero first, or
             has vanished or exploded.
         saved: What the node before ``first`` has saved that explains it: names with "nan", "inf" or "zero".
@@ -125,12 +131,69 @@ class GradientExplanation:
         self.other_cuts: list[Cut] = []
         self.edges: list[EdgeNorm] = []
         self.path: list[EdgeNorm] = []
+        self.beside: list[list[EdgeNorm]] = []
         self.first: EdgeNorm | None = None
         self.first_infinity: EdgeNorm | None = None
         self.saved: dict[str, str] = {}
         self.gradient: Tensor | None = None
         self.norm: float | None = None
         self.start: EdgeNorm | None = None
+
+    def svg(self, shown: int = 6) -> str:
+        """The explanation as a picture: the path from the tensor down to the other one, with the gradient on each edge.
+
+        A bar shows a norm by its order of magnitude, from the smallest to the largest of the path. Where the trouble
+        begins is red; a cut is a cross.
+
+        Args:
+            shown: Of a long path so many operations are drawn at each end, and around the place of the trouble.
+
+        Returns:
+            SVG text, with a white background and dark text.
+
+        Raises:
+            TypeError: ``shown`` is not an int.
+            ValueError: It is less than 1.
+
+        Example:
+            >>> w = rgrad.ones(2, requires_grad=True)
+            >>> rgrad.autograd.graph.explain((w * 3).sum(), wrt=w).svg().startswith("<svg")
+            True
+        """
+        if isinstance(shown, bool) or not isinstance(shown, int):
+            raise TypeError(f"svg: got shown of type {type(shown).__name__}, expected an int")
+        if shown < 1:
+            raise ValueError(f"svg: got shown={shown}, expected 1 or more")
+        return picture(self, shown)
+
+    def save(self, path: str | PathLike[str], shown: int = 6) -> None:
+        """Write the picture to a file.
+
+        Args:
+            path: The file; its name ends in ``.svg`` or ``.html``.
+            shown: As for :meth:`svg`.
+
+        Raises:
+            ValueError: The ending is another one, or ``shown`` is less than 1.
+            TypeError: ``shown`` is not an int.
+        """
+        file = FilePath(path)
+        ending = file.suffix.lower()
+        if ending not in (".svg", ".html"):
+            raise ValueError(
+                f"GradientExplanation.save: got a file name that ends in {ending!r}, expected .svg or .html"
+            )
+        text = self.svg(shown)
+        if ending == ".html":
+            head = '<head><meta charset="utf-8"><title>gradient</title></head>'
+            text = f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{text}</body></html>\n'
+        file.write_text(text, encoding="utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow:auto;max-height:900px">{self.svg()}</div>'
 
     @property
     def reached(self) -> bool:
@@ -384,20 +447,26 @@ def _run(made: GradientExplanation, tensor: Tensor, wrt: Tensor, grad_outputs: T
         return
     last = _measure(gradient, "", UNKNOWN, "", UNKNOWN)
     made.norm = last.norm
-    made.path = _path(measured.edges, start, end)
+    made.path, made.beside = _path(measured.edges, start, end)
     _judge(made, measured.edges, last)
 
 
-def _path(edges: list[tuple[Any, Any, EdgeNorm]], start: Any, end: Any) -> list[EdgeNorm]:
-    """From the start, at each node along the edge with the largest gradient; nan counts as the largest."""
+def _path(edges: list[tuple[Any, Any, EdgeNorm]], start: Any, end: Any) -> tuple[list[EdgeNorm], list[list[EdgeNorm]]]:
+    """From the start, at each node along the edge with the largest gradient; nan counts as the largest.
+
+    Returns:
+        The edges of the path, and for each of them the others that leave the same node.
+    """
     leaving: dict[Any, list[tuple[Any, EdgeNorm]]] = {}
     for node, to, edge in edges:
         leaving.setdefault(node, []).append((to, edge))
-    path, at = [], start
+    path, beside, at = [], [], start
     while at is not end and at in leaving:
-        at, edge = max(leaving[at], key=lambda pair: (pair[1].nan > 0, pair[1].norm))
+        choices = leaving[at]
+        at, edge = max(choices, key=lambda pair: (pair[1].nan > 0, pair[1].norm))
         path.append(edge)
-    return path
+        beside.append([other for _, other in choices if other is not edge])
+    return path, beside
 
 
 def _judge(made: GradientExplanation, edges: list[tuple[Any, Any, EdgeNorm]], last: EdgeNorm) -> None:
