@@ -2185,6 +2185,8 @@ def _memory_recording() -> (
 def _module_number(name: Any) -> _int:
     """A number for the name of a module."""
 
+def _unused_total(node: Node) -> None: ...
+def _expect_unused_totals(on: _bool) -> None: ...
 def _node_state(node: Any) -> _tuple[_int, _bool]:
     """The number of the call site that recorded a node, and whether a pass has run the node and freed its graph."""
 

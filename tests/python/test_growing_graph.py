@@ -213,26 +213,6 @@ def retained() -> Any:
     return h
 
 
-def evaluation() -> Any:
-    net = nn.Linear(4, 1)
-    total: Any = 0.0
-    for _ in range(STEPS):
-        total += net(rgrad.ones(2, 4)).mean()
-    return total
-
-
-def epochs_with_evaluation() -> Any:
-    net = nn.Linear(4, 1)
-    history = []
-    for _ in range(STEPS):
-        net(rgrad.ones(2, 4)).mean().backward()
-        total: Any = 0.0
-        for _ in range(12):
-            total += net(rgrad.ones(2, 4)).mean()
-        history.append(total)
-    return history
-
-
 def states_that_are_cut() -> Any:
     net, state = nn.LSTM(3, 4), None
     for _ in range(STEPS):
@@ -276,8 +256,6 @@ def adversaries() -> Any:
         inner_steps,
         retained,
         adversaries,
-        evaluation,
-        epochs_with_evaluation,
         states_that_are_cut,
         the_best,
     ],

@@ -41,8 +41,35 @@ static HAS_FOUND: AtomicBool = AtomicBool::new(false);
 static FOUND: Table<Found> = Table::new(Found { waiting: Vec::new(), reported: Vec::new() });
 
 struct Found {
-    waiting: Vec<(Site, String)>,
+    waiting: Vec<(Site, Growth)>,
     reported: Vec<Site>,
+}
+
+/// How a graph grows, or has grown.
+enum Growth {
+    /// Step by step: the name of the node.
+    Step(String),
+    /// See `unused_total`.
+    Unused,
+}
+
+impl Growth {
+    fn text(&self, site: Site) -> String {
+        let line = site.text();
+        match self {
+            Growth::Step(name) => format!(
+                "a graph grows at {line}: in each of {PASSES} backward passes the result of {name} has extended graphs that backward has freed, \
+                 so every step leaves nodes and their tensors in memory. To add up values, add `loss.detach()` (or `loss.item()`) instead of \
+                 `loss`; to differentiate the sum, call backward once, on the sum. rgrad.autograd.graph.memory_report() shows what a graph \
+                 holds."
+            ),
+            Growth::Unused => format!(
+                "a graph grew at {line}: results were added up there with their graphs, and the total is gone without a backward pass, so all of \
+                 them were kept in memory for nothing. To evaluate, use rgrad.no_grad() (model.eval() does not switch graphs off), or add \
+                 `loss.detach()` (or `loss.item()`) instead of `loss`. rgrad.autograd.graph.memory_report() shows what a graph holds."
+            ),
+        }
+    }
 }
 
 thread_local! {
@@ -136,13 +163,28 @@ pub(in crate::autograd) fn look_at(node: &Node) {
     let state = &node.mark.state;
     state.store(state.load(Ordering::Relaxed) & KEPT | EXTENDS | depth << DEPTH | now << PASS, Ordering::Relaxed);
     if depth >= PASSES && node.site() != Site::UNKNOWN && extends {
-        let mut found = FOUND.lock();
-        if !found.reported.contains(&node.site()) {
-            found.reported.push(node.site());
-            found.waiting.push((node.site(), node.name()));
-            HAS_FOUND.store(true, Ordering::Relaxed);
-        }
+        add(node.site(), Growth::Step(node.name()));
     }
+}
+
+/// Whether a line has been reported, or will be.
+pub(super) fn was_reported(site: Site) -> bool {
+    FOUND.lock().reported.contains(&site)
+}
+
+fn add(site: Site, growth: Growth) {
+    let mut found = FOUND.lock();
+    if !found.reported.contains(&site) {
+        found.reported.push(site);
+        found.waiting.push((site, growth));
+        HAS_FOUND.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A total has been dropped that no pass had used. It is reported between two of the user's instructions: there may be no pass any more.
+pub(super) fn found_unused(site: Site) {
+    add(site, Growth::Unused);
+    call_site::soon();
 }
 
 /// Warns of what `look_at` has found since. No lock may be held.
@@ -150,7 +192,7 @@ pub(in crate::autograd) fn look_at(node: &Node) {
 /// # Errors
 /// The user's filters make the warning an exception.
 #[inline]
-pub(in crate::autograd) fn report() -> Result<()> {
+pub fn report() -> Result<()> {
     if HAS_FOUND.load(Ordering::Relaxed) { report_found() } else { Ok(()) }
 }
 
@@ -158,17 +200,8 @@ pub(in crate::autograd) fn report() -> Result<()> {
 fn report_found() -> Result<()> {
     HAS_FOUND.store(false, Ordering::Relaxed);
     let waiting = std::mem::take(&mut FOUND.lock().waiting);
-    for (site, name) in waiting {
-        call_site::warn_at(
-            site,
-            &format!(
-                "a graph grows at {}: in each of {PASSES} backward passes the result of {name} has extended graphs that backward has freed, \
-                 so every step leaves nodes and their tensors in memory. To add up values, add `loss.detach()` (or `loss.item()`) instead of \
-                 `loss`; to differentiate the sum, call backward once, on the sum. rgrad.autograd.graph.memory_report() shows what a graph \
-                 holds.",
-                site.text()
-            ),
-        )?;
+    for (site, growth) in waiting {
+        call_site::warn_at(site, &growth.text(site))?;
     }
     Ok(())
 }

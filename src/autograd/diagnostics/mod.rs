@@ -5,6 +5,7 @@
 pub mod anomaly;
 pub mod graph_memory;
 pub mod graph_nodes;
-pub(super) mod growing_graph;
+pub mod growing_graph;
 pub mod missing_gradient;
 pub mod profiler;
+pub mod unused_total;

@@ -137,6 +137,8 @@ pub struct CallSiteSource {
     pub warn: fn(&str),
     /// Shows a warning that belongs to the line of a site. An error if the user makes warnings errors.
     pub warn_at: fn(Site, &str) -> Result<()>,
+    /// Has `growing_graph::report` called between two of the user's instructions. Nothing runs at once, so locks may be held.
+    pub soon: fn(),
 }
 
 static SOURCE: OnceLock<CallSiteSource> = OnceLock::new();
@@ -219,6 +221,13 @@ pub fn warn(text: &str) {
 /// The user's filters make the warning an exception.
 pub fn warn_at(site: Site, text: &str) -> Result<()> {
     SOURCE.get().map_or(Ok(()), |s| (s.warn_at)(site, text))
+}
+
+/// Asks the embedding language to show, between two of the user's instructions, what diagnostics have found.
+pub fn soon() {
+    if let Some(s) = SOURCE.get() {
+        (s.soon)();
+    }
 }
 
 /// The site of the operation that is being called now.

@@ -2,9 +2,9 @@
 
 use crate::array::fusion;
 use crate::autograd::diagnostics::anomaly;
-use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::diagnostics::profiler::{self, HandedProfile};
+use crate::autograd::diagnostics::{growing_graph, unused_total};
 use crate::autograd::dispatch::apply::run_vjp;
 use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
@@ -76,6 +76,7 @@ pub fn run(roots: Vec<(Edge, Tensor)>, options: &Options) -> Result<Vec<Option<T
     let Some(guard) = TaskGuard::enter() else { return on_fresh_thread(roots, options) };
     growing_graph::report()?;
     let _running = RunningPass::begin();
+    let _recorded = options.create_graph.then(unused_total::RecordingPass::begin);
     let found = run_here(roots, options)?;
     if graph_task::has_callbacks() {
         let _mode = ModeGuard::grad(options.create_graph);

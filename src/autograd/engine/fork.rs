@@ -44,6 +44,11 @@ impl Drop for RunningPass {
     }
 }
 
+/// Whether this thread runs a pass.
+pub(in crate::autograd) fn in_pass() -> bool {
+    DEPTH.try_with(Cell::get).unwrap_or(0) > 0
+}
+
 /// A pass that only waits for another thread.
 pub(in crate::autograd) struct WaitingPass(());
 

@@ -1,7 +1,7 @@
 //! Node and Edge: the graph that backward walks.
 
 use crate::array::{Array, Device};
-use crate::autograd::diagnostics::growing_graph;
+use crate::autograd::diagnostics::{growing_graph, unused_total};
 use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::dispatch::op::Saves;
@@ -217,8 +217,14 @@ pub(in crate::autograd) struct NodeState {
 /// Taken after a node's edges are known, so every edge points to a smaller number. Accumulate nodes have the largest number, so they run first
 /// whenever they are ready.
 fn next_seq() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    NEXT_SEQ.fetch_add(1, Ordering::Relaxed)
+}
+
+static NEXT_SEQ: AtomicU64 = AtomicU64::new(1);
+
+/// The number of the node that is recorded next.
+pub(in crate::autograd) fn seq_to_come() -> u64 {
+    NEXT_SEQ.load(Ordering::Relaxed)
 }
 
 impl Node {
@@ -583,6 +589,7 @@ pub(crate) fn defer_drop(node: Arc<Node>) {
 impl Drop for Node {
     fn drop(&mut self) {
         growing_graph::dropped(self);
+        unused_total::dropped(self);
         if self.edges.is_empty() && self.state.get_mut().saved.is_empty() {
             return;
         }

@@ -1,7 +1,7 @@
 //! What the reports of `rgrad.autograd.graph` read of a graph: its nodes with what they hold, and where paths are cut.
 
 use crate::autograd::diagnostics::graph_nodes::{self, GraphNodes, SavedMemory};
-use crate::autograd::diagnostics::{graph_memory, missing_gradient};
+use crate::autograd::diagnostics::{graph_memory, growing_graph, missing_gradient, unused_total};
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::{Edge, NodeOp};
 use crate::python::args;
@@ -142,6 +142,20 @@ fn _node_state(node: &Bound<'_, PyNode>) -> PyResult<(u32, bool)> {
     Ok((node.site().0, node.was_run()))
 }
 
+/// Reports a node that will not be used any more if it is the last one of a total that no backward pass has used.
+#[pyfunction]
+fn _unused_total(node: &Bound<'_, PyNode>) -> PyResult<()> {
+    let node = node.get().node()?;
+    unused_total::look_at(&node);
+    Ok(growing_graph::report()?)
+}
+
+/// From now on, or no longer, one caller more drops totals that no backward pass has used, on purpose.
+#[pyfunction]
+fn _expect_unused_totals(on: bool) {
+    unused_total::expect(on);
+}
+
 /// Where the paths from a tensor to another one end.
 ///
 /// Returns:
@@ -162,5 +176,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_graph_nodes, m)?)?;
     m.add_function(wrap_pyfunction!(_graph_memory, m)?)?;
     m.add_function(wrap_pyfunction!(_node_state, m)?)?;
+    m.add_function(wrap_pyfunction!(_unused_total, m)?)?;
+    m.add_function(wrap_pyfunction!(_expect_unused_totals, m)?)?;
     m.add_function(wrap_pyfunction!(_path_cuts, m)?)
 }

@@ -3,6 +3,7 @@
 //! A call site is interned to a number when an operation is recorded; file, line and source text are looked up only when an error needs them.
 //! How frames are read is in `frames`.
 
+use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
 use crate::backend::lock_order::Table as Lock;
 use crate::python::errors::foreign;
@@ -339,6 +340,21 @@ fn warn_at(site: Site, text: &str) -> crate::error::Result<()> {
     .map_err(foreign)
 }
 
+/// Has what diagnostics have found shown by the main thread, between two of its instructions.
+fn soon() {
+    extern "C" fn show(_: *mut std::ffi::c_void) -> std::ffi::c_int {
+        attach(|py| {
+            // An exception here would come out of a line that has nothing to do with it.
+            if let Err(e) = growing_graph::report().map_err(PyErr::from) {
+                e.write_unraisable(py, None);
+            }
+        });
+        0
+    }
+    // SAFETY: any thread may ask, and `show` needs no argument. If the interpreter's list is full, the next pass reports.
+    unsafe { ffi::Py_AddPendingCall(Some(show), std::ptr::null_mut()) };
+}
+
 /// The mean seconds per record of the current call site, over `n` records from this frame.
 #[pyfunction]
 fn _site_bench(n: u32) -> f64 {
@@ -359,7 +375,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let file: String = m.py().import("rgrad")?.getattr("__path__")?.get_item(0)?.extract()?;
     frames::probe(m.py());
     let _ = PACKAGE.set(format!("{}/", file.trim_end_matches('/')));
-    register_source(CallSiteSource { current: [current, current_with_stack], describe, place: place_of, stack, warn, warn_at });
+    register_source(CallSiteSource { current: [current, current_with_stack], describe, place: place_of, stack, warn, warn_at, soon });
     m.add_function(wrap_pyfunction!(_site_bench, m)?)?;
     m.add_function(wrap_pyfunction!(_call_site, m)?)
 }
