@@ -2092,6 +2092,9 @@ def _exit_dual(_number: _int) -> None:
 def _exit_level(number: _int) -> None:
     """Leaves a transform level, and all open levels inside it."""
 
+def _expect_unused_totals(on: Any) -> Tensor:
+    """From now on, or no longer, one caller more drops totals that no backward pass has used, on purpose."""
+
 def _fail_allocation_in(n: _int, panic: Any = False) -> None:
     """Makes the n-th allocation from now on fail (0 is the next one), or panic. A negative number switches this off.
     For tests.
@@ -2185,8 +2188,6 @@ def _memory_recording() -> (
 def _module_number(name: Any) -> _int:
     """A number for the name of a module."""
 
-def _unused_total(node: Node) -> None: ...
-def _expect_unused_totals(on: _bool) -> None: ...
 def _node_state(node: Any) -> _tuple[_int, _bool]:
     """The number of the call site that recorded a node, and whether a pass has run the node and freed its graph."""
 
@@ -2388,6 +2389,9 @@ def _unhide_tangents(before: _int) -> None:
 
 def _unrelated(t: Any) -> Tensor:
     """The tensor, a view of a result that nobody else has, as no view of it."""
+
+def _unused_total(node: Any) -> Tensor:
+    """Reports a node that will not be used any more if it is the last one of a total that no backward pass has used."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
     """The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and
@@ -5030,6 +5034,7 @@ __all__ = [
     "_enter_module",
     "_exit_dual",
     "_exit_level",
+    "_expect_unused_totals",
     "_fail_allocation_in",
     "_function_apply",
     "_function_apply_here",
@@ -5104,6 +5109,7 @@ __all__ = [
     "_tracked_graph_task_id",
     "_unhide_tangents",
     "_unrelated",
+    "_unused_total",
     "_unwrap",
     "_wgpu_check_process",
     "_wgpu_counts",

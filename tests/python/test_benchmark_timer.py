@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +128,25 @@ def test_what_is_not_there() -> None:
     timer = Timer("no_such_name + 1")
     with pytest.raises(NameError):
         timer.timeit(1)
-    for ask in (timer.repeat, timer.autorange, timer.collect_callgrind):
+    for ask in (timer.repeat, timer.autorange):
         with pytest.raises(NotImplementedError):
             ask()
+
+
+def test_callgrind_is_refused_after_its_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"If specified, `repeats` must be >= 1"):
+        Timer("1").collect_callgrind(repeats=0)
+    with pytest.raises(NameError, match="no_such_name"):
+        Timer("no_such_name").collect_callgrind()
+    monkeypatch.setattr("sys.platform", "win32")
+    with pytest.raises(OSError, match="Valgrind is not supported on this platform"):
+        Timer("1").collect_callgrind()
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OSError, match="^Missing: valgrind, callgrind_control, callgrind_annotate$"):
+        Timer("1").collect_callgrind()
+    for tool in ("valgrind", "callgrind_control", "callgrind_annotate"):
+        (tmp_path / tool).write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / tool).chmod(0o755)
+    with pytest.raises(NotImplementedError, match="use blocked_autorange"):
+        Timer("1").collect_callgrind(10, repeats=2, collect_baseline=False, retain_out_file=True)

@@ -53,7 +53,8 @@ def nanoseconds(microseconds: float) -> int:
 
 def _enclosing(slices: list[Slice], at: int) -> list[Slice]:
     """The slices that are open at a time, outermost first."""
-    return [s for s in slices if s["from"] <= at and (at < s["to"] or at == s["from"])]
+    # The importer closes a slice at its end, one without duration at once.
+    return [s for s in slices if s["from"] <= at < s["to"]]
 
 
 def check(trace: dict[str, Any]) -> dict[str, list[Slice]]:
@@ -69,8 +70,10 @@ def check(trace: dict[str, Any]) -> dict[str, list[Slice]]:
         assert event["name"], event
         assert event["ph"] in _NEEDED, event
         assert all(key in event for key in _NEEDED[event["ph"]]), event
-        assert isinstance(event["pid"], int), event
-        assert isinstance(event.get("tid", 0), int), event
+        for number in (event["pid"], event.get("tid", 0)):
+            # The importer keeps them in 32 bits.
+            assert type(number) is int, event
+            assert 0 <= number < 2**32, event
         if event["ph"] == "M":
             key, kind = _METADATA[event["name"]]
             assert isinstance(event["args"][key], kind), event
@@ -86,7 +89,7 @@ def check(trace: dict[str, Any]) -> dict[str, list[Slice]]:
             tracks[event["pid"], event["tid"]].append(one)
         elif event["ph"] == "C":
             assert event["args"], event
-            assert all(isinstance(value, (int, float)) for value in event["args"].values()), event
+            assert all(type(value) in (int, float) for value in event["args"].values()), event
             before, series = counters.get(event["name"], (at, set(event["args"])))
             assert before <= at, "a counter goes back in time"
             assert series == set(event["args"]), "a counter changes its series"

@@ -12,6 +12,11 @@ from .._core import Node, Tensor
 from ._drawing import Drawing, draw, module_calls
 from ._explain import GradientExplanation, explain
 from ._graph_memory import GraphMemoryReport, memory_report
+from ._graph_switches import (
+    region_activation_memory_budget,
+    set_override_stale_capture_stream,
+    set_warn_on_accumulate_grad_stream_mismatch,
+)
 from .grad_mode import enable_grad
 
 __all__ = [
@@ -28,9 +33,12 @@ __all__ = [
     "increment_version",
     "memory_report",
     "module_calls",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 

@@ -23,6 +23,7 @@ from ._profiler_kinds import ProfilerActivity
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = [
+    "EnforceUnique",
     "EventList",
     "FunctionEvent",
     "KinetoStepTracker",
@@ -36,6 +37,8 @@ __all__ = [
 _SHAPES, _MEMORY, _STACK, _DEVICE = 1, 2, 4, 8
 #: The threads on which a profiler records.
 _recording: set[int] = set()
+#: The threads of recorders that another thread has given up, which still record.
+_abandoned: list[int] = []
 
 
 def _held() -> tuple[int, int]:
@@ -71,6 +74,9 @@ class Recorder:
     def start(self) -> None:
         """Begins to record."""
         self.thread = get_ident()
+        while self.thread in _abandoned:
+            _abandoned.remove(self.thread)
+            _core._profiler_stop()
         self.held = _held()
         options = _SHAPES * self.shapes + _MEMORY * self.memory + _STACK * self.stack + _DEVICE * self.device
         self.first, self.began = _core._profiler_start(options)
@@ -99,6 +105,14 @@ class Recorder:
         self.thread = None
         _core._profiler_stop()
         return recording
+
+    def abandon(self) -> None:
+        """Ends it, and forgets what was recorded; on another thread it ends when the next one begins on its own."""
+        thread, self.thread = self.thread, None
+        if thread == get_ident():
+            _core._profiler_stop()
+        elif thread is not None:
+            _abandoned.append(thread)
 
 
 class profile:
@@ -230,19 +244,36 @@ class profile:
         if self._recorder is None:
             warn("profile: it is stopped, but it was not recording", stacklevel=2)
             return
-        recorder, self._recorder = self._recorder, None
+        # On another thread this fails, and it goes on.
+        recording = self._recorder.stop()
+        self._recorder = None
         if self.acc_events and self._recording is not None:
             self._earlier = list(self.function_events)
         _recording.discard(get_ident())
-        self._recording = recorder.stop()
+        self._recording = recording
         if self._recording.device_clock is not None:
             self.use_device = "wgpu"
         self._events = None
 
+    def __del__(self) -> None:
+        # One that was started and lost must not keep the next one from starting.
+        recorder = getattr(self, "_recorder", None)
+        if recorder is not None:
+            _recording.discard(recorder.thread)
+            recorder.abandon()
+
+    def default_trace_id(self) -> str:
+        """A new identifier of 32 hexadecimal digits."""
+        return f"{uuid.uuid4().int:032X}"
+
+    def create_trace_id(self) -> str:
+        """The identifier that ``custom_trace_id_callback`` gives, or a new one."""
+        return self.default_trace_id() if self.custom_trace_id_callback is None else self.custom_trace_id_callback()
+
     def _prepare_trace(self) -> None:
         """The part of the start that a schedule does while it warms up."""
         self.entered = True
-        self.trace_id = (self.custom_trace_id_callback or (lambda: f"{uuid.uuid4().int:032X}"))()
+        self.trace_id = self.create_trace_id()
 
     def _start_trace(self) -> None:
         if get_ident() in _recording:
@@ -419,6 +450,7 @@ class record_function(ContextDecorator):
         self.name = name
         self.args = args
         self.record: Any = None
+        self._entered = False
 
     def _recreate_cm(self) -> record_function:
         # Calls of a decorated function may be inside each other.
@@ -432,9 +464,12 @@ class record_function(ContextDecorator):
                     f"type '{type(value).__name__}'"
                 )
         self.record = _core._profiler_range(self.name)
+        self._entered = True
         return self
 
     def __exit__(self, *error: object) -> None:
+        if not self._entered:
+            raise AssertionError("Expected record to be set: record_function ends before it has begun")
         if self.record is not None:
             self.record.close()
             self.record = None
@@ -460,6 +495,35 @@ class _Emit:
 
     def __exit__(self, *error: object) -> None:
         return None
+
+
+class EnforceUnique:
+    """Refuses a key that it has seen before.
+
+    Example:
+        >>> keys = rgrad.autograd.profiler.EnforceUnique()
+        >>> keys.see("a", 1)
+        >>> keys.see("a", 1)
+        Traceback (most recent call last):
+        RuntimeError: duplicate key: ('a', 1)
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[Any, ...]] = set()
+
+    def see(self, *key: Any) -> None:
+        """Notes a key.
+
+        Args:
+            *key: Its parts.
+
+        Raises:
+            RuntimeError: It was noted before.
+            TypeError: A part cannot be hashed.
+        """
+        if key in self.seen:
+            raise RuntimeError(f"duplicate key: {key}")
+        self.seen.add(key)
 
 
 class emit_itt(_Emit):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, cast
+from warnings import warn
 
 from ._profiler_kinds import DeviceType, Interval, Kernel
 from ._profiler_table import _format_time, attribute
@@ -42,6 +43,10 @@ class FormattedTimesMixin:
     self_cpu_time_total: Any
     self_device_time_total: Any
 
+    def _renamed(self, old: str, new: str) -> float:
+        warn(f"`{old}` is deprecated, please use `{new}` instead.", FutureWarning, stacklevel=3)
+        return cast(float, getattr(self, new))
+
     @property
     def cpu_time(self) -> float:
         """Mean microseconds per call, with what was called inside."""
@@ -51,6 +56,11 @@ class FormattedTimesMixin:
     def device_time(self) -> float:
         """Mean microseconds per call on a device."""
         return 0.0 if self.count == 0 else float(self.device_time_total / self.count)
+
+    @property
+    def cuda_time(self) -> float:
+        """Old name of `device_time`."""
+        return self._renamed("cuda_time", "device_time")
 
     @property
     def cpu_time_str(self) -> str:
@@ -231,6 +241,21 @@ class FunctionEvent(FormattedTimesMixin):
     def self_device_memory_usage(self) -> int:
         """Bytes on devices without those of the events inside."""
         return self.device_memory_usage - sum(c.device_memory_usage for c in self.cpu_children)
+
+    @property
+    def cuda_time_total(self) -> float:
+        """Old name of `device_time_total`."""
+        return self._renamed("cuda_time_total", "device_time_total")
+
+    @property
+    def self_cuda_time_total(self) -> float:
+        """Old name of `self_device_time_total`."""
+        return self._renamed("self_cuda_time_total", "self_device_time_total")
+
+    @property
+    def self_cuda_memory_usage(self) -> float:
+        """Old name of `self_device_memory_usage`."""
+        return self._renamed("self_cuda_memory_usage", "self_device_memory_usage")
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         """Adds the kernel ``name`` that ran for ``duration`` microseconds on ``device``."""

@@ -7,6 +7,7 @@
 from ..autograd._profiler_kinds import DeviceType as DeviceType
 from ..autograd._profiler_kinds import ProfilerActivity as ProfilerActivity
 from ..autograd.profiler import record_function as record_function
+from . import itt as itt
 from ._kineto import _KinetoProfile as _KinetoProfile
 from ._kineto import supported_activities as supported_activities
 from .profiler import ExecutionTraceObserver as ExecutionTraceObserver

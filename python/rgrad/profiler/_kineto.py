@@ -82,7 +82,13 @@ class _KinetoProfile:
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Makes ready to record."""
+        """Makes ready to record.
+
+        Raises:
+            RuntimeError: It records already.
+        """
+        if self.profiler is not None and self.profiler.is_recording:
+            raise RuntimeError("profile: it records already; stop it before it is started again")
         if self.profiler is not None and not self.acc_events:
             _warn_that_events_go()
         if self.profiler is None or not self.acc_events:

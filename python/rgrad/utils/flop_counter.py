@@ -172,7 +172,7 @@ class FlopCounterMode:
     def __exit__(self, *error: object) -> None:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
-            return
+            raise AssertionError("FlopCounterMode: its block ends before it has begun")
         if self._modules is not None:
             self._modules.stop()
         self._found = operations(recorder.stop())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import textwrap
 import timeit
 from collections.abc import Callable
 from enum import Enum
+from shutil import which
 from time import perf_counter
 from typing import Any, Never
 
@@ -176,6 +178,37 @@ class Timer:
 
         return self._measure(min_run_time, max_run_time, enough, callback, 0.05)
 
-    def collect_callgrind(self, *args: Any, **kwargs: Any) -> Never:
-        """Not there: instructions are not counted."""
-        raise NotImplementedError("collect_callgrind: instructions are not counted here; use blocked_autorange()")
+    def collect_callgrind(
+        self,
+        number: int = 100,
+        *,
+        repeats: int | None = None,
+        collect_baseline: bool = True,
+        retain_out_file: bool = False,
+    ) -> Never:
+        """Refused: instructions are not counted. Wrong arguments and statements raise what they raise in PyTorch.
+
+        Args:
+            number: How often the statement would run.
+            repeats: How often it would be measured.
+            collect_baseline: Not used.
+            retain_out_file: Not used.
+
+        Raises:
+            ValueError: ``repeats`` is less than 1.
+            OSError: Valgrind is not installed, or does not exist for this system.
+            NotImplementedError: It is.
+        """
+        if repeats is not None and repeats < 1:
+            raise ValueError("If specified, `repeats` must be >= 1")
+        # A wrong statement is found first.
+        self._timeit(1)
+        if sys.platform != "linux":
+            raise OSError("Valgrind is not supported on this platform.")
+        missing = [tool for tool in ("valgrind", "callgrind_control", "callgrind_annotate") if which(tool) is None]
+        if missing:
+            raise OSError("Missing: " + ", ".join(missing))
+        raise NotImplementedError(
+            "collect_callgrind: the module has no marks for callgrind, so instructions are not counted; use "
+            "blocked_autorange(), or run the whole program in valgrind --tool=callgrind"
+        )
