@@ -1,8 +1,8 @@
 //! Node and Edge: the graph that backward walks.
 
 use crate::array::{Array, Device};
-use crate::autograd::diagnostics::{growing_graph, unused_total};
 use crate::autograd::diagnostics::missing_gradient::PathEnds;
+use crate::autograd::diagnostics::{growing_graph, unused_total};
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::dispatch::op::Saves;
 use crate::autograd::engine::hooks::{Grads, NodeHooks};
