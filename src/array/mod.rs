@@ -1,6 +1,6 @@
 //! Values without history: storages, and arrays that view them.
 //!
-//! `storage` is memory with its version, `value` an array (storage, layout, dtype), `run` passes requests to backends, `deferred` keeps pending
+//! `storage` is memory, `version` counts its writes, `value` an array (storage, layout, dtype), `run` passes requests to backends, `deferred` keeps pending
 //! results, `profile` the events of the profiler; the other files are the operations of arrays by family. Not here: kernels (`backend`), derivatives (`autograd`).
 
 mod counted;
@@ -17,6 +17,7 @@ mod storage;
 mod together;
 mod transfer;
 mod value;
+mod version;
 
 pub use crate::backend::cpu::resample_bytes::ResampleBytes;
 pub use crate::backend::cpu::special::SpecialFunction;
@@ -28,6 +29,7 @@ pub use index::index_shape;
 pub use pointwise::Numbers;
 pub use reduce::reduced_shape;
 pub use run::support_table;
-pub use storage::{Access, Change, Device, Storage, Version, new_age};
+pub use storage::{Access, Device, Storage};
 pub use together::{ArrayGroup, OverwritingProgram};
 pub use value::Array;
+pub use version::{Change, Version, new_age};

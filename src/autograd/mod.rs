@@ -20,13 +20,14 @@ pub use dispatch::pointwise::{Expr, MAX_PARAMS, Number, PointwiseOp};
 pub use dispatch::{call_site, mode, record};
 pub use engine::hooks::{self, Grads};
 pub use engine::{foreign_run, graph_task, task_plan};
-pub use graph::node::{Edge, Edges, Name, Node, NodeOp, OutMeta, Vjp, VjpCx};
+pub use graph::node::{Edge, Edges, Node, NodeOp, OutMeta};
 pub use graph::saved::Saved;
 pub use graph::saved_hooks;
 pub use graph::view::{
     Creation, ShownAttributes, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, function_view, function_write,
     unrelated, view, view_as, view_inplace, views,
 };
+pub use graph::vjp::{Name, Vjp, VjpCx};
 pub use tensor::{Tensor, Value, WeakTensor, ownership};
 pub use transforms::forward_mode::{self, Jvp, Tangent, Tangents};
 pub use transforms::{batching, dual_levels, level, mutation_guard, view_tangents};

@@ -1,11 +1,12 @@
 //! Products with an addend, powers of matrices, and copies with a part replaced.
 
+use super::addmm::{addmm, addmm_as_given};
 use super::declared::declare;
 use super::index::{WriteTarget, index_copy};
-use super::matmul::{addmm, addmm_as_given, dot, matmul, outer, squeezed};
+use super::matmul::{dot, matmul, outer, squeezed};
 use super::norm::norm;
 use super::pointwise as pw;
-use super::{create, join, shape};
+use super::{create, diagonal, join, shape};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
@@ -126,7 +127,7 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
         None => {
             let zero = create::full_like(input, Scalar::Int(0), None)?;
             let diagonal = shape::diagonal(&zero, 0, -2, -1)?;
-            let identity = join::diag_embed(&create::full_like(&diagonal, Scalar::Int(1), None)?, 0, -2, -1)?;
+            let identity = diagonal::diag_embed(&create::full_like(&diagonal, Scalar::Int(1), None)?, 0, -2, -1)?;
             // It depends on the input, with a derivative of zero.
             let out = primitives::clone(input)?;
             primitives::copy_(&out, &identity)?;
@@ -221,7 +222,7 @@ pub fn diagonal_scatter(input: &Tensor, src: &Tensor, offset: i64, dim1: i64, di
     let (d1, d2) = (wrap_dim(dim1, input.rank())? as i64, wrap_dim(dim2, input.rank())? as i64);
     // Square matrices with the source on their diagonal, cut to the size of the input's.
     let cut = |t: &Tensor| -> Result<Tensor> {
-        let (s, mut out) = (input.shape(), join::diag_embed(t, offset, d1, d2)?);
+        let (s, mut out) = (input.shape(), diagonal::diag_embed(t, offset, d1, d2)?);
         for d in [d1, d2] {
             let (have, need) = (out.shape()[d as usize], s[d as usize]);
             if have < need {

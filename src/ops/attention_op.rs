@@ -1,9 +1,9 @@
 //! The operation behind attention: forward and first derivative by kernels whose memory grows with the length, everything else composed of
 //! operations. Not here: what the function accepts (`attention`).
 
+use super::diagonal::triangle;
 use super::extreme::amax;
 use super::index::WriteTarget;
-use super::join::triangle;
 use super::matmul::matmul;
 use super::pointwise as pw;
 use super::reduce::sum;

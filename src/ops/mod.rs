@@ -3,6 +3,7 @@
 //! Python's arguments (`python`).
 
 pub mod activation;
+pub mod addmm;
 pub mod algebra;
 pub mod attention;
 mod attention_op;
@@ -15,6 +16,7 @@ pub mod conv_tbc;
 mod convolve;
 pub mod create;
 pub mod declared;
+pub mod diagonal;
 pub mod dropout;
 pub mod einsum;
 pub mod extreme;
@@ -53,6 +55,7 @@ pub mod update;
 /// The declared functions of all families.
 pub const DECLARED: &[&[declared::Declared]] = &[
     activation::DECLARED,
+    addmm::DECLARED,
     algebra::DECLARED,
     extreme::DECLARED,
     grid_sample::DECLARED,

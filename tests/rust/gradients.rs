@@ -5,7 +5,7 @@ use rgrad::autograd::{Tensor, ViewOp, view};
 use rgrad::error::ErrorKind;
 use rgrad::layout::{DType, Scalar};
 use rgrad::ops::loss::Reduction;
-use rgrad::ops::{einsum, extreme, join, loss, matmul, norm, order, pointwise as pw, reduce, scan, softmax};
+use rgrad::ops::{addmm, diagonal, einsum, extreme, loss, matmul, norm, order, pointwise as pw, reduce, scan, softmax};
 use rgrad::{Array, Error};
 
 /// Dims, keepdim.
@@ -33,7 +33,7 @@ fn sums_means_and_spreads() {
     }
     check("nansum", &[&[5]], &|x| reduce::nansum(&x[0], None, false, None));
     check("sum of a number", &[&[]], &|x| reduce::sum(&x[0], Some(&[0]), false, None));
-    check("trace", &[&[3, 4]], &|x| join::trace(&x[0]));
+    check("trace", &[&[3, 4]], &|x| diagonal::trace(&x[0]));
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn matrix_products() {
     check("outer", &[&[3], &[2]], &|x| matmul::outer(&x[0], &x[1]));
     for c in [&[2usize, 4][..], &[4], &[2, 1], &[]] {
         check(&format!("addmm {c:?}"), &[c, &[2, 3], &[3, 4]], &|x| {
-            matmul::addmm(&x[0], &x[1], &x[2], Scalar::Float(0.5), Scalar::Float(2.0))
+            addmm::addmm(&x[0], &x[1], &x[2], Scalar::Float(0.5), Scalar::Float(2.0))
         });
     }
-    check("baddbmm", &[&[2, 4], &[3, 2, 3], &[3, 3, 4]], &|x| matmul::baddbmm(&x[0], &x[1], &x[2], Scalar::Int(1), Scalar::Float(-1.0)));
+    check("baddbmm", &[&[2, 4], &[3, 2, 3], &[3, 3, 4]], &|x| addmm::baddbmm(&x[0], &x[1], &x[2], Scalar::Int(1), Scalar::Float(-1.0)));
     for x in [&[2usize, 3][..], &[3], &[2, 2, 3]] {
         check(&format!("linear {x:?}"), &[x, &[4, 3], &[4]], &|t| matmul::linear(&t[0], &t[1], Some(&t[2])));
         check(&format!("linear {x:?} without bias"), &[x, &[4, 3]], &|t| matmul::linear(&t[0], &t[1], None));

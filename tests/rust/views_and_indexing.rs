@@ -5,6 +5,7 @@ use rgrad::array::{Array, IndexPlan};
 use rgrad::autograd::Tensor;
 use rgrad::error::ErrorKind;
 use rgrad::layout::{DType, Scalar};
+use rgrad::ops::diagonal;
 use rgrad::ops::gather::{self, Reduce};
 use rgrad::ops::index::{self, WriteTarget};
 use rgrad::ops::indexing::{self, Index};
@@ -135,11 +136,11 @@ fn joining_and_rearranging_have_gradients() {
     check("repeat_interleave", &[&[3]], &|x| {
         join::repeat_interleave(&mul(&x[0], &x[0])?, Repeats::Tensor(&positions(&[1, 0, 2], &[3])), Some(0), None)
     });
-    check("tril", &[&[2, 3, 3]], &|x| join::triangle(WriteTarget::New, &mul(&x[0], &x[0])?, 0, false));
-    check("triu", &[&[3, 2]], &|x| join::triangle(WriteTarget::New, &mul(&x[0], &x[0])?, 1, true));
-    check("diag_embed", &[&[2, 2]], &|x| join::diag_embed(&mul(&x[0], &x[0])?, 1, 0, -1));
-    check("diag", &[&[3, 3]], &|x| join::diag(&mul(&x[0], &x[0])?, -1));
-    check("trace", &[&[3, 2]], &|x| join::trace(&mul(&x[0], &x[0])?));
+    check("tril", &[&[2, 3, 3]], &|x| diagonal::triangle(WriteTarget::New, &mul(&x[0], &x[0])?, 0, false));
+    check("triu", &[&[3, 2]], &|x| diagonal::triangle(WriteTarget::New, &mul(&x[0], &x[0])?, 1, true));
+    check("diag_embed", &[&[2, 2]], &|x| diagonal::diag_embed(&mul(&x[0], &x[0])?, 1, 0, -1));
+    check("diag", &[&[3, 3]], &|x| diagonal::diag(&mul(&x[0], &x[0])?, -1));
+    check("trace", &[&[3, 2]], &|x| diagonal::trace(&mul(&x[0], &x[0])?));
     check("meshgrid", &[&[2], &[3]], &|x| {
         let g = join::meshgrid(&[mul(&x[0], &x[0])?, mul(&x[1], &x[1])?], true)?;
         mul(&g[0], &g[1])

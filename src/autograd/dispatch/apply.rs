@@ -10,10 +10,11 @@ use crate::autograd::dispatch::operation_watcher::{self, CallKind};
 use crate::autograd::dispatch::record::{self, History, NodeRecord};
 use crate::autograd::dispatch::write_callback;
 use crate::autograd::engine::hooks::Grads;
-use crate::autograd::graph::node::{Edge, Node, NodeOp, OutMeta, Vjp};
+use crate::autograd::graph::node::{Edge, Node, NodeOp, OutMeta};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::graph::view;
+use crate::autograd::graph::vjp::Vjp;
 use crate::autograd::primitives;
 use crate::autograd::tensor::lock::ReadGuard;
 use crate::autograd::tensor::{Core, Tensor, Value};
@@ -520,7 +521,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
 
 /// Runs a node's vjp and returns the gradients for its edges, which the caller fits to the edges.
 pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
-    let cx = crate::autograd::graph::node::VjpCx::new(node, needs);
+    let cx = crate::autograd::graph::vjp::VjpCx::new(node, needs);
     match node.op() {
         NodeOp::Pointwise(p) => p.vjp(&cx, grads),
         NodeOp::Other(o) => o.vjp(&cx, grads),

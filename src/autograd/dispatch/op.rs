@@ -2,8 +2,9 @@
 
 use crate::array::Array;
 use crate::autograd::dispatch::apply::inplace_shape;
-use crate::autograd::graph::node::{NodeOp, Vjp};
+use crate::autograd::graph::node::NodeOp;
 use crate::autograd::graph::view::{ViewName, ViewOp};
+use crate::autograd::graph::vjp::Vjp;
 use crate::autograd::tensor::Tensor;
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};

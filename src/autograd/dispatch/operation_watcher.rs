@@ -2,7 +2,7 @@
 
 use crate::autograd::dispatch::mode::{Mode, ModeGuard, Watch, set_watch};
 use crate::autograd::dispatch::op::{Arrays, Op};
-use crate::autograd::graph::node::Name;
+use crate::autograd::graph::vjp::Name;
 use crate::autograd::tensor::{Tensor, Value};
 use crate::error::{Error, Result};
 use std::cell::RefCell;

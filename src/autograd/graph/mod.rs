@@ -9,3 +9,4 @@ pub mod saved_hooks;
 pub(super) mod view;
 mod view_op;
 mod view_writes;
+pub(super) mod vjp;

@@ -1,8 +1,9 @@
 //! Tensor: a value with its history, and the parts of its handle.
 //!
-//! `tensor` is the type, `grad` its gradient, `sharing` has tensors that share memory, `handle` and `lock` keep small tensors cheap, `slot` holds the embedding
+//! `tensor` is the type, `core` what it holds, `grad` its gradient, `sharing` has tensors that share memory, `handle` and `lock` keep small tensors cheap, `slot` holds the embedding
 //! language's object, `ownership` is the view of the garbage collector. Not here: values without history (`array`).
 
+mod core;
 pub(super) mod grad;
 pub(super) mod handle;
 pub(super) mod lock;
@@ -12,5 +13,6 @@ pub mod slot;
 #[allow(clippy::module_inception)]
 mod tensor;
 
-pub(super) use tensor::{Core, Meta};
-pub use tensor::{Tensor, Value, WeakTensor};
+pub use self::core::Value;
+pub(super) use self::core::{Core, Meta};
+pub use tensor::{Tensor, WeakTensor};

@@ -3,6 +3,7 @@
 //! Operations that return views are in `shape`.
 
 use crate::error::Error;
+use crate::ops::diagonal;
 use crate::ops::index::WriteTarget;
 use crate::ops::join::{self, Repeats};
 use crate::ops::rearrange;
@@ -77,27 +78,27 @@ functions_and_methods! {
     }
     /// The lower triangle of each matrix, up to `diagonal`, and zeros elsewhere.
     fn tril(x, diagonal: i64) sig(diagonal=0) {
-        wrap(x.py(), join::triangle(WriteTarget::New, PyTensor::of(x), diagonal, false)?)
+        wrap(x.py(), diagonal::triangle(WriteTarget::New, PyTensor::of(x), diagonal, false)?)
     }
     /// The upper triangle of each matrix, from `diagonal` on, and zeros elsewhere.
     fn triu(x, diagonal: i64) sig(diagonal=0) {
-        wrap(x.py(), join::triangle(WriteTarget::New, PyTensor::of(x), diagonal, true)?)
+        wrap(x.py(), diagonal::triangle(WriteTarget::New, PyTensor::of(x), diagonal, true)?)
     }
     /// A square matrix with a vector on its diagonal, or a copy of the diagonal of a matrix.
     fn diag(x, diagonal: i64) sig(diagonal=0) {
-        wrap(x.py(), join::diag(PyTensor::of(x), diagonal)?)
+        wrap(x.py(), diagonal::diag(PyTensor::of(x), diagonal)?)
     }
     /// Matrices in dimensions `dim1` and `dim2` with the last dimension of the tensor on a diagonal, and zeros elsewhere.
     fn diag_embed(x, offset: i64, dim1: i64, dim2: i64) sig(offset=0, dim1=-2, dim2=-1) {
-        wrap(x.py(), join::diag_embed(PyTensor::of(x), offset, dim1, dim2)?)
+        wrap(x.py(), diagonal::diag_embed(PyTensor::of(x), offset, dim1, dim2)?)
     }
     /// A square matrix with all elements of the tensor on a diagonal.
     fn diagflat(x, offset: i64) sig(offset=0) {
-        wrap(x.py(), join::diag_embed(&views::ravel(PyTensor::of(x))?, offset, 0, 1)?)
+        wrap(x.py(), diagonal::diag_embed(&views::ravel(PyTensor::of(x))?, offset, 0, 1)?)
     }
     /// The sum of the diagonal of a matrix.
     fn trace(x) sig() {
-        wrap(x.py(), join::trace(PyTensor::of(x))?)
+        wrap(x.py(), diagonal::trace(PyTensor::of(x))?)
     }
 }
 
@@ -131,14 +132,14 @@ impl PyTensor {
     /// Writes zeros above `diagonal` of each matrix.
     #[pyo3(signature = (diagonal=0))]
     fn tril_<'py>(slf: &Bound<'py, Self>, diagonal: i64) -> PyResult<Bound<'py, Self>> {
-        join::triangle(WriteTarget::Same, Self::of(slf), diagonal, false)?;
+        diagonal::triangle(WriteTarget::Same, Self::of(slf), diagonal, false)?;
         Ok(slf.clone())
     }
 
     /// Writes zeros below `diagonal` of each matrix.
     #[pyo3(signature = (diagonal=0))]
     fn triu_<'py>(slf: &Bound<'py, Self>, diagonal: i64) -> PyResult<Bound<'py, Self>> {
-        join::triangle(WriteTarget::Same, Self::of(slf), diagonal, true)?;
+        diagonal::triangle(WriteTarget::Same, Self::of(slf), diagonal, true)?;
         Ok(slf.clone())
     }
 }

@@ -11,6 +11,7 @@ mod loaders;
 pub mod logsumexp;
 pub(super) mod loops;
 pub mod reducers;
+mod segments;
 mod traversal;
 pub mod variance;
 
