@@ -260,7 +260,7 @@ impl PyTensor {
         if !t.requires_grad() {
             return Err(runtime("cannot register a hook on a tensor that doesn't require gradient"));
         }
-        if !t.is_leaf() {
+        if t.grad_fn()?.is_some() {
             return Err(runtime("post accumulate grad hooks cannot be registered on non-leaf tensors"));
         }
         let id = next_id();
