@@ -12,7 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
 
-struct PyOperationWatcher(Py<PyAny>, #[allow(dead_code)] EndsUnlocked);
+struct PyOperationWatcher {
+    watcher: Py<PyAny>,
+    _ends: EndsUnlocked,
+}
 
 impl PyOperationWatcher {
     /// `watcher(name, node_name, kind, inputs, outputs)`.
@@ -31,7 +34,7 @@ impl PyOperationWatcher {
             Some(all) => Some(PyList::new(py, all.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?)?),
             None => None,
         };
-        self.0.bind(py).call1((call.name, call.node_name, kind, PyTuple::new(py, inputs)?, outputs))
+        self.watcher.bind(py).call1((call.name, call.node_name, kind, PyTuple::new(py, inputs)?, outputs))
     }
 }
 
@@ -62,7 +65,7 @@ impl OperationWatcher for PyOperationWatcher {
 /// values `outputs` is None, and a list of tensors that it returns is taken for the results; after any operation they are a list.
 #[pyfunction]
 fn _push_operation_watcher(f: Py<PyAny>) {
-    operation_watcher::push(Arc::new(PyOperationWatcher(f, EndsUnlocked)));
+    operation_watcher::push(Arc::new(PyOperationWatcher { watcher: f, _ends: EndsUnlocked }));
 }
 
 /// Takes the innermost watcher of operations away.

@@ -113,19 +113,22 @@ fn _refuse_saved_tensors_hooks(message: Option<String>) -> PyResult<Option<Strin
     Ok(saved_hooks::refuse(message)?)
 }
 
-struct PyWatcher(Py<PyAny>, #[allow(dead_code)] EndsUnlocked);
+struct PyWatcher {
+    callback: Py<PyAny>,
+    _ends: EndsUnlocked,
+}
 
 impl WriteCallback for PyWatcher {
     fn before(&self, t: &Tensor) -> Result<()> {
         let _lines = Inherit::suspend();
-        attach(|py| self.0.bind(py).call1((wrap(py, t.clone())?,)).map(drop)).map_err(foreign)
+        attach(|py| self.callback.bind(py).call1((wrap(py, t.clone())?,)).map(drop)).map_err(foreign)
     }
 }
 
 /// Sets the function that sees every tensor before this thread writes it in place; None takes it away.
 #[pyfunction]
 fn _set_before_write(f: Option<Py<PyAny>>) {
-    write_callback::set(f.map(|f| Arc::new(PyWatcher(f, EndsUnlocked)) as Arc<dyn WriteCallback>));
+    write_callback::set(f.map(|f| Arc::new(PyWatcher { callback: f, _ends: EndsUnlocked }) as Arc<dyn WriteCallback>));
 }
 
 /// Where a gradient arrives, held weakly: hooks there may hold this.
