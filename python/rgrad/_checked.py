@@ -6,7 +6,7 @@ Native functions have their arguments checked where they are converted; here the
 import numbers
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from ._composed import check_out, into
 from ._core import Tensor
@@ -87,18 +87,21 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
         operands = [p for p in names if texts[p] in ("Tensor", "Tensor | float")]
         any_operand = all(texts[p] == "Tensor | float" for p in operands)
         positional = names[: code.co_argcount]
+        this = operands[0] if operands else None
 
-        def refuse(parameter: str, value: Any) -> NoReturn:
-            place = f" (position {positional.index(parameter) + 1})" if parameter in positional else ""
+        def refuse(parameter: str, value: Any, is_method: bool) -> NoReturn:
+            # As in native methods, positions do not count `self`.
+            places = [p for p in positional if not is_method or p != this]
+            place = f" (position {places.index(parameter) + 1})" if parameter in places else ""
             kind = kinds[parameter][0]
             raise TypeError(f"{name}(): argument '{parameter}'{place} must be {kind}, not {type(value).__name__}")
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def checked(args: tuple[Any, ...], kwargs: dict[str, Any], is_method: bool) -> Any:
             given = {**dict(zip(positional, args, strict=False)), **kwargs}
             for parameter, value in given.items():
                 test = tests.get(parameter)
                 if test is not None and not test(value) and not (value is None and parameter in optional):
-                    refuse(parameter, value)
+                    refuse(parameter, value, is_method)
             if any_operand and not any(isinstance(given[p], Tensor) for p in operands):
                 found = " and ".join(type(given[p]).__name__ for p in operands)
                 raise TypeError(f"{name}(): one of the operands must be Tensor, but they are {found}")
@@ -106,6 +109,14 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
             made = function(**given)
             return made if out is None else write_results(name, out, made, casts)
 
-        return overridable(*operands, calls=run)(function)
+        def as_function(*args: Any, **kwargs: Any) -> Any:
+            return checked(args, kwargs, this == "self")
+
+        def as_method(*args: Any, **kwargs: Any) -> Any:
+            return checked(args, kwargs, True)
+
+        made: Any = overridable(*operands, calls=as_function)(function)
+        made._calls_as_method = as_method
+        return cast(F, made)
 
     return decorate

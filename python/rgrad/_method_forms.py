@@ -72,7 +72,7 @@ def as_method(function: Any, name: str) -> Callable[..., Any]:
     parameters = [this, *(p for p in renamed if p is not this)]
     made = _form(
         name,
-        function._calls,
+        getattr(function, "_calls_as_method", function._calls),
         parameters,
         signature.return_annotation,
         ["self", *others],

@@ -120,6 +120,24 @@ pub(super) fn type_error(message: impl Into<String>) -> PyErr {
     Error::type_(message).into()
 }
 
+/// The error of a function as that of the method: positions in its text do not count `self`.
+#[cold]
+pub(super) fn of_method(py: Python<'_>, e: PyErr) -> PyErr {
+    const MARK: &str = "(position ";
+    let of_arguments =
+        TYPES.get(py).zip(CLASSES.iter().position(|(k, ..)| *k == ErrorKind::Type)).is_some_and(|(t, i)| e.get_type(py).is(&t[i]));
+    if !of_arguments {
+        return e;
+    }
+    let text = e.value(py).to_string();
+    let renumbered = text.split_once(MARK).and_then(|(before, rest)| {
+        let (number, after) = rest.split_once(')')?;
+        let position = number.parse::<usize>().ok().filter(|n| *n > 1)? - 1;
+        Some(format!("{before}{MARK}{position}){after}"))
+    });
+    renumbered.map_or(e, type_error)
+}
+
 /// An exception of the user's code that passes through the core and leaves it unchanged.
 #[cold]
 pub(super) fn foreign(e: PyErr) -> Error {

@@ -2,7 +2,8 @@
 //!
 //! Operations whose arguments have one form each need no binding: `ops/declared.rs` declares them, `functions::declared` binds them.
 
-/// Each entry becomes `rgrad.name(input, ...)` and `Tensor.name(...)`. `register_functions` adds the functions to the module.
+/// Each entry becomes `rgrad.name(input, ...)` and `Tensor.name(...)`. `register_functions` adds the functions to the module. Errors tell the
+/// positions that the function has; those of the method are counted without `self`.
 ///
 /// ```text
 /// /// What it does.
@@ -28,7 +29,7 @@ macro_rules! functions_and_methods {
                 #[pyo3(signature = ($($sig)*))]
                 #[allow(clippy::too_many_arguments)]
                 fn $name(slf: &Bound<'_, Self> $(, $arg: $ty)*) -> PyResult<Py<PyAny>> {
-                    $name(slf $(, $arg)*)
+                    $name(slf $(, $arg)*).map_err(|e| $crate::python::errors::of_method(slf.py(), e))
                 }
             )+
         }

@@ -70,13 +70,13 @@ fn default_value(default: &str, kind: Kind) -> PyResult<Value<'static>> {
     })
 }
 
-/// An argument, converted to the type of its parameter.
-fn value<'a>(function: &Declared, place: usize, p: &Parameter, obj: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
+/// An argument, converted to the type of its parameter. `position` is the one that errors tell; that of a method does not count `self`.
+fn value<'a>(function: &Declared, position: usize, p: &Parameter, obj: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
     if p.optional && obj.is_none() {
         return Ok(Value::Nothing);
     }
     let wrong = || {
-        let position = if p.keyword_only { String::new() } else { format!(" (position {})", place + 1) };
+        let position = if p.keyword_only { String::new() } else { format!(" (position {position})") };
         type_error(format!("{}(): argument '{}'{position} must be {}, not {}", function.name, p.name, type_of(p.kind), type_name(obj)))
     };
     let is_bool = || obj.is_instance_of::<PyBool>();
@@ -166,7 +166,7 @@ unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize
         let mut values: SmallVec<[Value<'_>; MOST_PARAMETERS]> = SmallVec::new();
         for (k, (p, slot)) in f.parameters.iter().zip(&slots).enumerate() {
             values.push(match (slot, &bound.defaults[k]) {
-                (Some(obj), _) => value(f, k, p, obj)?,
+                (Some(obj), _) => value(f, k + usize::from(!is_method), p, obj)?,
                 (None, Some(default)) => default.clone(),
                 (None, None) => return Err(missing(f, p)),
             });

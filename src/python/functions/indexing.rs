@@ -284,7 +284,7 @@ functions_and_methods! {
     }
     /// A copy with the slices along `dim` at `index` filled with a value.
     fn index_fill(x, dim: i64, index: &Bound<'_, PyTensor>, value: &PyObj<'_>) sig(dim, index, value) {
-        let v = operand_of(value, "index_fill", 3, "value")?;
+        let v = operand_of(value, "index_fill", 4, "value")?;
         wrap(x.py(), index::index_fill(WriteTarget::New, PyTensor::of(x), dim, PyTensor::of(index), v)?)
     }
     /// A copy with `values` written at the index tensors, or added with `accumulate`.
@@ -294,7 +294,7 @@ functions_and_methods! {
     }
     /// A copy with a value where the mask is true.
     fn masked_fill(x, mask: &Bound<'_, PyTensor>, value: &PyObj<'_>) sig(mask, value) {
-        let v = operand_of(value, "masked_fill", 2, "value")?;
+        let v = operand_of(value, "masked_fill", 3, "value")?;
         wrap(x.py(), along::masked_fill(WriteTarget::New, PyTensor::of(x), PyTensor::of(mask), v)?)
     }
     /// The elements where the mask is true, in one dimension.

@@ -131,8 +131,8 @@ pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
     Ok(out.clone().unbind())
 }
 
-/// A call of a row with Python arguments.
-fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, in_place: bool) -> PyResult<Py<PyAny>> {
+/// A call of a row with Python arguments. Positions in errors of a method do not count `self`.
+fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, form: Form) -> PyResult<Py<PyAny>> {
     let info = row.info();
     let n = info.arity();
     let missing = |what: &str| type_error(format!("{name}() missing 1 required positional arguments: \"{what}\""));
@@ -141,7 +141,7 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
     for i in 0..n {
         let what = if i == 0 { "input" } else { info.operands[i].public };
         let Some(obj) = &parsed.slots[i] else { return Err(missing(what)) };
-        let arg = operand_of(obj, name, i + 1, what)?;
+        let arg = operand_of(obj, name, i + usize::from(form == Form::Function), what)?;
         match arg {
             Arg::Tensor(t) => tensors.push(t),
             Arg::Scalar(_) if i == 0 && n == 1 => {
@@ -196,7 +196,7 @@ fn general(py: Python<'_>, row: RowId, name: &'static str, parsed: &Parsed<'_>, 
             }
         }
     }
-    if in_place {
+    if form == Form::InPlace {
         let Arg::Tensor(target) = args[0] else {
             return Err(type_error(format!("{name}(): argument 'input' (position 1) must be Tensor")));
         };
@@ -349,7 +349,7 @@ fn sorted<'py>(
         }
     }
     let parsed = parse(name, row, form, slots, &keywords)?;
-    general(py, row, name, &parsed, form == Form::InPlace)
+    general(py, row, name, &parsed, form)
 }
 
 /// The call of all rows; `what` is from `packed`. It is `extern "C"`, so that no panic unwinds through it and the call is a jump.
