@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rgrad
-from rgrad.distributions import Bernoulli, Categorical, Distribution, Normal, Uniform, kl_divergence, register_kl
+from rgrad.distributions import Bernoulli, Categorical, Distribution, Normal, Uniform, kl, kl_divergence, register_kl
 
 
 def test_samples_have_the_moments() -> None:
@@ -71,3 +71,30 @@ def test_own_divergences() -> None:
 def test_under_vmap() -> None:
     made = rgrad.func.vmap(lambda m, v: Normal(m, 1.0).log_prob(v))(rgrad.zeros(3), rgrad.arange(3.0))
     np.testing.assert_allclose(made.numpy(), Normal(0.0, 1.0).log_prob(rgrad.arange(3.0)).numpy(), rtol=1e-6)
+
+
+def test_the_closest_divergence_is_taken() -> None:
+    class P(Normal):
+        pass
+
+    class Q(Normal):
+        pass
+
+    table = dict(kl._RULES)
+    try:
+        register_kl(P, Normal)(lambda p, q: 1)
+        assert kl_divergence(P(0.0, 1.0), Q(0.0, 1.0)) == 1
+        register_kl(Normal, Q)(lambda p, q: 2)
+        with pytest.warns(RuntimeWarning, match=r"Ambiguous kl_divergence\(P, Q\). Please register_kl\(P, Q\)"):
+            assert kl_divergence(P(0.0, 1.0), Q(0.0, 1.0)) == 1
+        register_kl(P, Q)(lambda p, q: 3)
+        assert kl_divergence(P(0.0, 1.0), Q(0.0, 1.0)) == 3
+    finally:
+        kl._RULES.clear()
+        kl._RULES.update(table)
+
+
+def test_the_other_parameter_is_made_once() -> None:
+    for made in (Bernoulli(0.25), Categorical(rgrad.ones(3))):
+        assert made.logits is made.logits
+        assert made.probs is made.probs

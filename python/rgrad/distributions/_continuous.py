@@ -51,6 +51,10 @@ class Normal(Distribution):
     def variance(self) -> Tensor:
         return self.stddev.pow(2)
 
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        return _core.normal(self.loc.detach().expand(shape), self.scale.detach().expand(shape))
+
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.loc + self.scale * _core.randn(shape, dtype=self.loc.dtype, device=self.loc.device)

@@ -9,6 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._info import finfo
+from ..autograd.grad_mode import enable_grad
 from . import constraints
 from .distribution import Distribution, broadcast_all
 
@@ -23,7 +24,23 @@ def _kept(probs: Tensor) -> Tensor:
     return probs.clamp(min=eps, max=1 - eps)
 
 
-class Bernoulli(Distribution):
+class _OfProbabilities(Distribution):
+    """A distribution that has ``probs`` or ``logits``; the other one is made when it is first read, and kept."""
+
+    _param: Tensor
+
+    def _other(self, name: str) -> Tensor:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("probs", "logits") or "_param" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with enable_grad():
+            made = self.__dict__[name] = self._other(name)
+        return made
+
+
+class Bernoulli(_OfProbabilities):
     """The distribution of 1 with a probability, and 0 otherwise.
 
     Args:
@@ -55,14 +72,11 @@ class Bernoulli(Distribution):
         self.__dict__[name] = self._param = value
         super().__init__(value.shape, validate_args=validate_args)
 
-    def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        if name == "probs" and "logits" in own:
-            return own["logits"].sigmoid()
-        if name == "logits" and "probs" in own:
-            p = _kept(own["probs"])
-            return p.log() - (-p).log1p()
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _other(self, name: str) -> Tensor:
+        if name == "probs":
+            return self._param.sigmoid()
+        p = _kept(self._param)
+        return p.log() - (-p).log1p()
 
     @property
     def mean(self) -> Tensor:
@@ -90,8 +104,8 @@ class Bernoulli(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        logits, v = _core.broadcast_tensors(self.logits, value)
-        return -_core.binary_cross_entropy_with_logits(logits, v.to(logits.dtype), reduction="none")
+        logits, v = broadcast_all(self.logits, value)
+        return -_core.binary_cross_entropy_with_logits(logits, v, reduction="none")
 
     def entropy(self) -> Tensor:
         return _core.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
@@ -102,7 +116,7 @@ class Bernoulli(Distribution):
         return values.expand(2, *self.batch_shape) if expand else values
 
 
-class Categorical(Distribution):
+class Categorical(_OfProbabilities):
     """The distribution of class numbers.
 
     Args:
@@ -138,13 +152,8 @@ class Categorical(Distribution):
         self._num_events = self._param.shape[-1]
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
 
-    def __getattr__(self, name: str) -> Any:
-        own = self.__dict__
-        if name == "probs" and "logits" in own:
-            return own["logits"].softmax(-1)
-        if name == "logits" and "probs" in own:
-            return _kept(own["probs"]).log()
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def _other(self, name: str) -> Tensor:
+        return self._param.softmax(-1) if name == "probs" else _kept(self._param).log()
 
     @property
     def support(self) -> constraints.Constraint:
@@ -171,16 +180,13 @@ class Categorical(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         rows = self.probs.detach().reshape(-1, self._num_events)
-        count = math.prod(sample_shape)
-        made = _core.multinomial(rows, max(count, 1), True).mT
-        return made[:count].reshape(self._extended_shape(sample_shape))
+        made = _core.multinomial(rows, math.prod(sample_shape), True).mT
+        return made.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
-        at = value.to(_core.int64).unsqueeze(-1)
-        lead = _core.broadcast_shapes(at.shape[:-1], self.batch_shape)
-        logits = self.logits.expand(*lead, self._num_events)
-        made: Tensor = logits.gather(-1, at.expand(*lead, 1)).squeeze(-1)
+        at, logits = _core.broadcast_tensors(value.to(_core.int64).unsqueeze(-1), self.logits)
+        made: Tensor = logits.gather(-1, at[..., :1]).squeeze(-1)
         return made
 
     def entropy(self) -> Tensor:

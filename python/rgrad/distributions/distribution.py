@@ -77,7 +77,12 @@ class Distribution:
             raise ValueError(
                 f"The right-most size of value must match event_shape: {value.shape} vs {self.event_shape}."
             )
-        _core.broadcast_shapes(value.shape[:start], self.batch_shape)
+        expected = self.batch_shape + self.event_shape
+        for have, want in zip(reversed(value.shape), reversed(expected), strict=False):
+            if have != want and 1 not in (have, want):
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
+                )
         support = self.support
         if support is not None and not all_inside(support.check(value)):
             raise ValueError(
@@ -231,7 +236,7 @@ class Distribution:
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Parameters as tensors of one shape; numbers are of the default dtype if all are numbers.
+    """Parameters as tensors of one shape; numbers have the dtype of the first tensor, or the default one without any.
 
     Raises:
         ValueError: A parameter is neither a number nor a tensor.
@@ -241,7 +246,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
     like = next((v for v in values if isinstance(v, Tensor)), None)
-    kind = _core.get_default_dtype() if like is None or not like.is_floating_point() else like.dtype
+    kind = _core.get_default_dtype() if like is None else like.dtype
     device = None if like is None else like.device
     made = [v if isinstance(v, Tensor) else _core.tensor(v, dtype=kind, device=device) for v in values]
     return tuple(_core.broadcast_tensors(*made))

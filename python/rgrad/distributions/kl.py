@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,24 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[[Any, Any], Te
     return decorate
 
 
+def _rule(type_p: type, type_q: type) -> Callable[[Any, Any], Tensor] | None:
+    """The function of the closest pair of classes, by the class of ``p`` first."""
+    of_p, of_q = type_p.__mro__, type_q.__mro__
+    pairs = [(a, b) for a, b in _RULES if a in of_p and b in of_q]
+    if not pairs:
+        return None
+    left = min(pairs, key=lambda pair: (of_p.index(pair[0]), of_q.index(pair[1])))
+    right = min(pairs, key=lambda pair: (of_q.index(pair[1]), of_p.index(pair[0])))
+    if _RULES[left] is not _RULES[right]:
+        warnings.warn(
+            f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
+            f"Please register_kl({left[0].__name__}, {right[1].__name__})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return _RULES[left]
+
+
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Compute the mean of ``log(p / q)`` under ``p``.
 
@@ -59,10 +78,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         >>> rgrad.distributions.kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
         tensor(0.5000)
     """
-    for of_p in type(p).__mro__:
-        for of_q in type(q).__mro__:
-            if (of_p, of_q) in _RULES:
-                return _RULES[of_p, of_q](p, q)
+    rule = _rule(type(p), type(q))
+    if rule is not None:
+        return rule(p, q)
     raise NotImplementedError(
         f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
     )
@@ -89,20 +107,19 @@ def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
 
 @register_kl(Normal, Uniform)
 def _normal_uniform(p: Normal, q: Uniform) -> Tensor:
-    return _core.full_like(p.loc + q.low, math.inf)
+    return _core.full_like(p.loc, math.inf)
 
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoullis(p: Bernoulli, q: Bernoulli) -> Tensor:
-    def part(a: Tensor, of_p: Tensor, of_q: Tensor) -> Tensor:
-        made = a * (of_p - of_q)
-        return _core.where(a == 0, _core.zeros_like(made), made)
+    def part(made: Tensor, never_p: Tensor, never_q: Tensor) -> Tensor:
+        made = _core.where(never_q, _core.full_like(made, math.inf), made)
+        return _core.where(never_p, _core.zeros_like(made), made)
 
     softplus = _core.softplus
-    made = part(p.probs, -softplus(-p.logits), -softplus(-q.logits))
-    made = made + part(1 - p.probs, -softplus(p.logits), -softplus(q.logits))
-    impossible = ((q.probs == 0) & (p.probs != 0)) | ((q.probs == 1) & (p.probs != 1))
-    return _core.where(impossible, _core.full_like(made, math.inf), made)
+    ones = p.probs * (softplus(-q.logits) - softplus(-p.logits))
+    zeros = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
+    return part(ones, p.probs == 0, q.probs == 0) + part(zeros, p.probs == 1, q.probs == 1)
 
 
 @register_kl(Categorical, Categorical)
