@@ -62,7 +62,8 @@ class Observer:
         statement = AHEAD.sub(lambda m: f"{m[1]}ahead({m[2]!r})\n{m[1]}{m[2]}", statement)
         self.seen = []
         # The counters of what comes from inference tensors begin at different numbers.
-        self.counts &= "inference_mode()" not in statement
+        # So do those of gradients (docs/differences.md).
+        self.counts &= "inference_mode()" not in statement and not re.search(r"= \w\.grad$", statement)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -233,25 +234,37 @@ def unequal_errors(mine: list[Any], theirs: list[Any], at: str) -> str | None:
 # What a message is about whose words programs look at.
 AUTOGRAD = r"grad|leaf|backward|in-?place|saved|hook|inference|Function|is a view|view was|vmap|tangent|dual"
 
-# Messages that say the same with other words: rgrad's, then torch's.
-SAME_MEANING: tuple[tuple[str, str], ...] = (
-    (r"saved tensor hooks\. Enter saved_tensors_hooks outside", r"saved tensor hooks\. Please open an issue"),
-    (r"that does(n't| not) require gradient", r"^Expected gradient function to be set"),
-    (r"base or another view of its base has been modified inplace", r"Mismatch in shape"),
-    (r"hook has (changed|returned)", r"hook '<lambda>' has (changed|returned)"),
-    (r"attempting to assign a gradient", r"attempting to assign a gradient"),
-    (r"vmap\(_function_apply", r"vmap\(apply"),
-    (r"a leaf Variable that requires grad is being used", "Inplace update to inference tensor"),
-    (r"different size than that of the original", r"has been modified inplace"),
-    (r"must be Tensor, not NoneType", "Expected gradient function to be set"),
-    ("", r"^'NoneType' object has no attribute"),
-    (r"^expected Variable, but hook returned", r"can't replace a None gradient"),
-    (r"a mismatch was detected", r"a mismatch was detected"),
-    (r"base or another view of its base has been modified inplace", r"don't support automatic differentiation"),
-    (r"^vmap: \w+_\(self", r"^vmap: inplace arithmetic\(self"),
-    # Of two errors the other one is told first.
-    (r"^a leaf Variable that requires grad", r"^vmap: inplace arithmetic\(self"),
-)
+# Messages that say the same with other words, or of two errors in a call the other one: rgrad's, then torch's. The reasons
+# stand in docs/differences.md, under these titles.
+OTHER_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "Advice": (
+        (r"saved tensor hooks\. Enter saved_tensors_hooks outside", r"saved tensor hooks\. Please open an issue"),
+    ),
+    "Names of what PyTorch runs inside": (
+        (r"that does(n't| not) require gradient", r"^Expected gradient function to be set"),
+        (r"must be Tensor, not NoneType", "Expected gradient function to be set"),
+        ("", r"^'NoneType' object has no attribute"),
+        (r"base or another view of its base has been modified inplace", r"Mismatch in shape"),
+        (r"base or another view of its base has been modified inplace", r"don't support automatic differentiation"),
+    ),
+    "Names of functions": (
+        (r"hook has (changed|returned)", r"hook '<lambda>' has (changed|returned)"),
+        (r"vmap\(_function_apply", r"vmap\(apply"),
+        (r"^vmap: \w+_\(self", r"^vmap: inplace arithmetic\(self"),
+    ),
+    "Details": (
+        (r"attempting to assign a gradient", r"attempting to assign a gradient"),
+        (r"a mismatch was detected", r"a mismatch was detected"),
+    ),
+    "The other error first": (
+        (r"a leaf Variable that requires grad is being used", "Inplace update to inference tensor"),
+        (r"different size than that of the original", r"has been modified inplace"),
+        (r"^expected Variable, but hook returned", r"can't replace a None gradient"),
+        (r"^a leaf Variable that requires grad", r"^vmap: inplace arithmetic\(self"),
+        (r"^Inference tensors cannot be saved", r"^raised by a hook"),
+    ),
+}
+SAME_MEANING = tuple(pair for pairs in OTHER_WORDS.values() for pair in pairs)
 
 # When torch says this a program ends (docs/differences.md). Either torch has changed something although it failed (the
 # first two), or it refuses what rgrad can do: a source that shares memory with the target, a second pass where nothing

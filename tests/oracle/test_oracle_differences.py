@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+from autograd_observer import OTHER_WORDS  # noqa: E402
 from listed_programs import agrees, outcome  # noqa: E402
 
 pytestmark = pytest.mark.oracle
@@ -200,6 +201,23 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         (2, 3),
         "Meta tensors",
     ),
+    "`binary_cross_entropy_with_logits` gives the wider dtype": (
+        """
+        loss = T.nn.functional.binary_cross_entropy_with_logits(T.zeros(2).double(), T.zeros(2))
+        result = str(loss.dtype).rpartition(".")[2]
+        """,
+        "float64",
+        "float32",
+    ),
+    "Second derivatives of `logcumsumexp` are nan along a dimension that begins with -inf": (
+        """
+        x = T.tensor([-float("inf"), 1.0, 2.0], requires_grad=True)
+        (g,) = T.autograd.grad(T.logcumsumexp(x, 0).sum(), x, create_graph=True)
+        result = T.autograd.grad(g.sum(), x)[0].isnan().tolist()
+        """,
+        [True, True, True],
+        [True, False, False],
+    ),
     "A second pass is refused only where something was saved": (
         """
         x, y = T.ones(2, requires_grad=True), T.zeros(2)
@@ -249,6 +267,24 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = {
         """,
         "[0.0, 0.0]",
         "[nan, nan]",
+    ),
+    "A derivative that is constant between steps has no history": (
+        """
+        x = T.ones(2, requires_grad=True)
+        (g,) = T.autograd.grad(x.relu().sum(), x, create_graph=True)
+        result = g.requires_grad
+        """,
+        False,
+        True,
+    ),
+    "The version of a new gradient is 0": (
+        """
+        x = T.ones(2, 2, requires_grad=True)
+        (x.t() @ x).sum().backward()
+        result = x.grad._version
+        """,
+        0,
+        1,
     ),
     "A graph that grows is warned of": (
         """
@@ -638,3 +674,8 @@ def test_differences(title: str) -> None:
 
 def test_the_page_lists_these() -> None:
     assert re.findall(r"^- \*\*(.+?)\.\*\*", PAGE.read_text(), flags=re.MULTILINE) == list(DIFFERENCES)
+
+
+def test_the_page_tells_which_messages_have_other_words() -> None:
+    section = PAGE.read_text().partition("\n## Other words in errors\n")[2]
+    assert re.findall(r"^- \*(.+?)\.\*", section, flags=re.MULTILINE) == list(OTHER_WORDS)
