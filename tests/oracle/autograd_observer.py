@@ -234,7 +234,7 @@ def unequal_errors(mine: list[Any], theirs: list[Any], at: str) -> str | None:
 # What a message is about whose words programs look at.
 AUTOGRAD = r"grad|leaf|backward|in-?place|saved|hook|inference|Function|is a view|view was|vmap|tangent|dual"
 
-# Messages that say the same with other words, or of two errors in a call the other one: rgrad's, then torch's. The reasons
+# Messages with other words, or of two errors in a call the other one: rgrad's, then torch's. The reasons
 # stand in docs/differences.md, under these titles.
 OTHER_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "Advice": (
