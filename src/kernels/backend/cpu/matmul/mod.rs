@@ -64,7 +64,7 @@ const TILE: std::ops::Range<usize> = 1 << 20..1 << 26;
 /// A tile's side that is not divided: packing its rows and columns would cost too much.
 const SIDE: usize = 64;
 
-/// From this many columns (rows) of the result on, a left (right) operand that is dense the other way is copied first.
+/// From this many rows of the result on a right operand with dense columns is copied first.
 const TURNED: usize = 128;
 
 /// Multiplications of one tile between two checks for interrupts.
@@ -110,9 +110,8 @@ macro_rules! float_product {
                     if self::gemm_skinny::product(m, n, k, a, b, out, parallel) {
                         return;
                     }
-                    let left = (a.rs == 1 && a.cs != 1 && n >= TURNED && m * k > 0).then(|| turned::turned(m, k, a, parallel));
-                    let right = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
-                    let (a, b) = (left.as_ref().map_or(a, |copy| copy.mat), right.as_ref().map_or(b, |copy| copy.mat));
+                    let copy = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
+                    let b = copy.as_ref().map_or(b, |copy| copy.mat);
                     // The sum over k is never divided, and the tiles are the same however many threads there are.
                     let (rows, columns) = if m * n * k >= PARALLEL { tile(m, n, k) } else { (m, n) };
                     let across = n.div_ceil(columns);

@@ -1,6 +1,6 @@
-//! Copies of matrices in the other memory order. The crate `gemm` takes the left operand of a row-major product as it lies only if that is
-//! dense along its rows, and packs the right one quickly only if it is, too; the copy costs less than its own packing, which comes once a
-//! tile.
+//! Copies of matrices in the other memory order. The crate `gemm` packs the right operand of a row-major product slowly if its columns are
+//! dense, as those of the weight of `linear` are, and packs it once a tile; the copy costs less. (It packs a left operand with dense columns
+//! well enough: copies of that gained nothing.)
 
 use super::Mat;
 use super::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
