@@ -6,7 +6,7 @@ use super::Mat;
 use super::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
 use crate::backend::cpu::blocks::scratch;
 use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
+use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::error::throw;
 
