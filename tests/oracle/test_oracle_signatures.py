@@ -44,7 +44,7 @@ POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 # Methods of Module for devices, formats and tools that do not exist here.
 NO_METHODS = {
-    "ipu", "mtia", "set_submodule",
+    "ipu", "mtia",
 }  # fmt: skip
 
 

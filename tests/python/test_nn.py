@@ -56,6 +56,14 @@ def test_parameters_buffers_and_modules_are_found_by_name() -> None:
     assert net.get_buffer("count") is net.count
     assert net.get_submodule("rest.0") is net.rest[0]
     assert net.get_submodule("") is net
+    kept = net.rest[0]
+    made = nn.ReLU()
+    net.set_submodule("rest.0", made, strict=True)
+    assert net.rest[0] is made
+    net.set_submodule("rest.0", kept)
+    net.set_submodule("rest.0.more", made)
+    assert net.rest[0].more is made
+    del net.rest[0].more
     for get, target in ((net.get_submodule, "rest.7"), (net.get_parameter, "count"), (net.get_buffer, "scale")):
         with pytest.raises(AttributeError):
             get(target)

@@ -147,6 +147,28 @@ class HasTree:
         found: Module = module
         return found
 
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+        """Puts a module at the dotted name ``target``, in place of the one that may be there.
+
+        Args:
+            target: The name, as :meth:`get_submodule` takes it. All but its last step must be there.
+            module: What is put there.
+            strict: Whether something must be there already.
+
+        Raises:
+            ValueError: The name is empty, or ``module`` is none.
+            AttributeError: A step is missing, or is no module; or nothing is there, which ``strict`` asks for.
+        """
+        if not target:
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, HasTree):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        owner, _, name = target.rpartition(".")
+        parent = self.get_submodule(owner)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        setattr(parent, name, module)
+
     def _get_member(self, target: str, table: str, kind: str) -> Any:
         owner, _, name = target.rpartition(".")
         module = self.get_submodule(owner)
