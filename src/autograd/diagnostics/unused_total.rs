@@ -11,7 +11,6 @@ use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::engine::fork;
 use crate::autograd::graph::node::{self, Node, NodeOp};
 use crate::backend::lock_order::Table;
-use crate::pointwise::RowId;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -106,8 +105,7 @@ pub fn look_at(node: &Node) {
 /// Whether a node adds two tensors of one element.
 #[inline]
 fn is_sum(node: &Node) -> bool {
-    matches!(node.op(), NodeOp::Pointwise(op) if op.row == RowId::Add)
-        && node.outs().first().is_some_and(|out| out.shape.iter().all(|&n| n == 1))
+    matches!(node.op(), NodeOp::Pointwise(op) if op.is_sum()) && node.outs().first().is_some_and(|out| out.shape.iter().all(|&n| n == 1))
 }
 
 /// Whether a pass has reached the node.

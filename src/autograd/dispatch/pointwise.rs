@@ -58,6 +58,12 @@ impl PointwiseOp {
         PointwiseOp { row, compute: dtype, out, params: [Scalar::Int(0); MAX_PARAMS], number: Number::None }
     }
 
+    /// Whether it adds its operands.
+    #[inline]
+    pub fn is_sum(&self) -> bool {
+        self.row == RowId::Add
+    }
+
     #[inline]
     fn params(&self) -> &[Scalar] {
         &self.params[..self.row.info().params.len()]
