@@ -12,8 +12,18 @@ from .. import _core, memory, wgpu
 from .._core import Tensor
 from . import amp as amp
 from . import nvtx as nvtx
-from . import streams as streams
 from ._no_device import refuse
+from ._streams import CUDAGraph as CUDAGraph
+from ._streams import Event as Event
+from ._streams import Stream as Stream
+from ._streams import StreamContext as StreamContext
+from ._streams import current_stream as current_stream
+from ._streams import default_stream as default_stream
+from ._streams import graph as graph
+from ._streams import is_current_stream_capturing as is_current_stream_capturing
+from ._streams import make_graphed_callables as make_graphed_callables
+from ._streams import set_stream as set_stream
+from ._streams import stream as stream
 from ._types import BFloat16Tensor as BFloat16Tensor
 from ._types import BoolTensor as BoolTensor
 from ._types import ByteTensor as ByteTensor
@@ -24,17 +34,6 @@ from ._types import HalfTensor as HalfTensor
 from ._types import IntTensor as IntTensor
 from ._types import LongTensor as LongTensor
 from ._types import ShortTensor as ShortTensor
-from .streams import CUDAGraph as CUDAGraph
-from .streams import Event as Event
-from .streams import Stream as Stream
-from .streams import StreamContext as StreamContext
-from .streams import current_stream as current_stream
-from .streams import default_stream as default_stream
-from .streams import graph as graph
-from .streams import is_current_stream_capturing as is_current_stream_capturing
-from .streams import make_graphed_callables as make_graphed_callables
-from .streams import set_stream as set_stream
-from .streams import stream as stream
 
 __all__ = [
     "BFloat16Tensor",
