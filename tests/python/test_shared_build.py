@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +31,6 @@ def features(*asked: str) -> dict[str, set[str]]:
     return {crate: found for crate, found in tree(*asked).items() if crate in under}
 
 
-@pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust toolchain")
 def test_the_kernels_are_compiled_once() -> None:
     tests = features("--workspace", "--edges", "normal,build,dev")
     module = features("--package", "rgrad", "--features", "python", "--edges", "normal,build")

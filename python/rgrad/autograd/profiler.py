@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 from warnings import warn
 
 from .. import _core
+from ._enforce_unique import EnforceUnique
 from ._profiler_events import DeviceRun, Recording
 from ._profiler_kinds import ProfilerActivity
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
@@ -495,35 +496,6 @@ class _Emit:
 
     def __exit__(self, *error: object) -> None:
         return None
-
-
-class EnforceUnique:
-    """Refuses a key that it has seen before.
-
-    Example:
-        >>> keys = rgrad.autograd.profiler.EnforceUnique()
-        >>> keys.see("a", 1)
-        >>> keys.see("a", 1)
-        Traceback (most recent call last):
-        RuntimeError: duplicate key: ('a', 1)
-    """
-
-    def __init__(self) -> None:
-        self.seen: set[tuple[Any, ...]] = set()
-
-    def see(self, *key: Any) -> None:
-        """Notes a key.
-
-        Args:
-            *key: Its parts.
-
-        Raises:
-            RuntimeError: It was noted before.
-            TypeError: A part cannot be hashed.
-        """
-        if key in self.seen:
-            raise RuntimeError(f"duplicate key: {key}")
-        self.seen.add(key)
 
 
 class emit_itt(_Emit):

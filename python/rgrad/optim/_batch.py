@@ -23,8 +23,9 @@ class Batch:
 
     def chosen(self, places: Sequence[int]) -> "Batch":
         """The parameters at these places."""
-        lists = (self.params, self.grads, self.states)
-        return Batch(*([items[at] for at in places] for items in lists))  # type: ignore[arg-type]
+        return Batch(
+            [self.params[at] for at in places], [self.grads[at] for at in places], [self.states[at] for at in places]
+        )
 
     def by(self, keys: Sequence[Any]) -> list[tuple[Any, "Batch"]]:
         """The parameters that have one key together."""

@@ -2,7 +2,8 @@
 //! meet the weights, a copy in this order pays.
 
 use super::gather::WeightPlaces;
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
+use crate::backend::cpu::matmul::turned::transpose;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 
@@ -33,7 +34,10 @@ pub(super) unsafe fn turn<T: CoreNumber>(
             let from = |r: usize, c: usize| from.get().wrapping_add(places.at(group, r, c));
             if places.row == 1 && taps == 1 && end - first == TOGETHER && last - channel == TOGETHER && TOGETHER.is_multiple_of(lanes) {
                 // SAFETY: the block has all rows and channels.
-                unsafe { transpose::<T>(isa, from(first, channel), places.channel, at(first, channel), channels) };
+                unsafe {
+                    let (from, to) = (from(first, channel), at(first, channel));
+                    transpose::<T>(isa, TOGETHER, TOGETHER, from, places.channel as isize, to, channels);
+                }
                 continue;
             }
             for r in first..end {
@@ -64,21 +68,4 @@ pub(super) unsafe fn turn<T: CoreNumber>(
             }
         }
     });
-}
-
-on_vectors! {
-    /// Transposes a block of TOGETHER x TOGETHER, whose rows are dense.
-    fn transpose<T>(from: *const T, from_rs: usize, to: *mut T, to_rs: usize) = transpose_on
-}
-
-/// # Safety
-/// It is readable and writable, and a multiple of the lanes.
-#[inline(always)]
-unsafe fn transpose_on<V: PanelVector>(from: *const V::Number, from_rs: usize, to: *mut V::Number, to_rs: usize) {
-    for i in (0..TOGETHER).step_by(V::LANES) {
-        for j in (0..TOGETHER).step_by(V::LANES) {
-            // SAFETY: the caller's.
-            unsafe { V::put_transposed(|k| V::load(from.add((i + k) * from_rs + j)), to.add(j * to_rs + i), to_rs) };
-        }
-    }
 }

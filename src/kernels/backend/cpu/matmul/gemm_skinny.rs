@@ -4,9 +4,9 @@
 //! The cuts of the sum over k depend on k alone, so the bits are the same for any number of threads, and those of a row do not depend on
 //! the other rows.
 
-use super::panel_vector::PanelVector;
+use super::panel_vector::{CoreNumber, PanelVector};
+use super::turned::turned;
 use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use crate::backend::cpu::threads::parallel_for;
 use std::arch::x86_64::*;
@@ -52,9 +52,8 @@ impl<T> ProductPointer<T> {
 }
 
 /// Element types with such products.
-pub(crate) trait SkinnyGemm: Copy + Send + Sync + 'static {
-    type Vector: PanelVector<Number = Self>;
-    const LANES: usize = Self::Vector::LANES;
+pub(crate) trait SkinnyGemm: CoreNumber {
+    const LANES: usize = Self::Avx512::LANES;
 
     /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`.
     ///
@@ -78,10 +77,8 @@ pub(crate) trait SkinnyGemm: Copy + Send + Sync + 'static {
 }
 
 macro_rules! few {
-    ($t:ty, $V:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
+    ($t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
         impl SkinnyGemm for $t {
-            type Vector = $V;
-
             #[target_feature(enable = "avx512f")]
             unsafe fn along<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: ProductPointer<$t>) {
                 // SAFETY: the caller's; masked loads read what lies below k only. Columns beyond the width are the last one again.
@@ -171,7 +168,6 @@ macro_rules! few {
 }
 few!(
     f32,
-    __m512,
     16,
     __mmask16,
     _mm512_setzero_ps,
@@ -185,7 +181,6 @@ few!(
 );
 few!(
     f64,
-    __m512d,
     8,
     __mmask8,
     _mm512_setzero_pd,
@@ -211,7 +206,8 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(m: usize, n: usize, k: usize, a: Mat
     // SAFETY: the caller's; what is made dense is copied with its own strides.
     unsafe {
         if b.rs == 1 && b.cs != 1 && (COPIED..=FEW_ALONG).contains(&m) && n * k <= SMALL && T::LANES <= n {
-            turned(k, n, b, |b| tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel));
+            let copy = turned(k, n, b, false);
+            tiles((m, n, k), DenseAlong::Across, a, copy.mat, (out, columns, 1), parallel);
         } else if m <= FEW_ALONG && m <= n && b.rs == 1 {
             dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, a, b, (out, columns, 1), parallel));
         } else if m <= FEW_ACROSS && b.cs == 1 {
@@ -236,36 +232,6 @@ unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat
     // SAFETY: the caller's.
     let copy: Vec<T> = (0..m * k).map(|i| unsafe { *a.at(i / k, i % k) }).collect();
     f(Mat { ptr: copy.as_ptr(), rs: k as isize, cs: 1 });
-}
-
-/// Calls `f` with a copy of `b` (k x n, dense along k) that is dense along n.
-///
-/// # Safety
-/// The machine has AVX-512; `b` is readable.
-unsafe fn turned<T: SkinnyGemm>(k: usize, n: usize, b: Mat<T>, f: impl FnOnce(Mat<T>)) {
-    // Whole registers are written, so there is room for as many rows and columns.
-    let (rows, columns) = (k.next_multiple_of(T::LANES), n.next_multiple_of(T::LANES));
-    let mut copy: Vec<T> = with_room(rows * columns);
-    // SAFETY: the caller's; there is this much room, and what is read of it afterwards has been written.
-    unsafe { turn::<T>(k, n, b, copy.as_mut_ptr(), columns) };
-    f(Mat { ptr: copy.as_ptr(), rs: columns as isize, cs: 1 });
-}
-
-/// Writes `b` (k x n, dense along k) to `to`, dense along n, whose rows lie `columns` apart.
-///
-/// # Safety
-/// The machine has AVX-512; `b` is readable, and `to` has room for both sizes rounded up to registers.
-#[target_feature(enable = "avx512f")]
-unsafe fn turn<T: SkinnyGemm>(k: usize, n: usize, b: Mat<T>, to: *mut T, columns: usize) {
-    for p in (0..k).step_by(T::LANES) {
-        let there = (k - p).min(T::LANES);
-        for j in (0..n).step_by(T::LANES) {
-            // SAFETY: the caller's; columns beyond the last are the last again.
-            unsafe {
-                T::Vector::put_transposed(|c| T::Vector::load_first(b.at(p, (j + c).min(n - 1)), there), to.add(p * columns + j), columns);
-            }
-        }
-    }
 }
 
 /// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k if `b` is) times `b` (k x n).

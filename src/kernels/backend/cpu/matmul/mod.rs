@@ -12,7 +12,7 @@ pub(super) mod panel_vector;
 pub(super) mod panels;
 #[cfg(target_arch = "x86_64")]
 mod shuffles;
-mod turned;
+pub(super) mod turned;
 
 use super::memory::room::{filled, with_room};
 use super::reduce::reducers::Numeric;

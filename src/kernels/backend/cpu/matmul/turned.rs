@@ -1,6 +1,7 @@
-//! Copies of matrices in the other memory order. The crate `gemm` packs the right operand of a row-major product slowly if its columns are
-//! dense, as those of the weight of `linear` are, and packs it once a tile; the copy costs less. (It packs a left operand with dense columns
-//! well enough: copies of that gained nothing.)
+//! Copies of matrices in the other memory order, made in registers.
+//!
+//! Products copy a right operand whose columns are dense, as those of the weight of `linear` are: the crate `gemm` packs it slowly, and once a
+//! tile. It packs a left operand of this kind well enough: copies of that gained nothing.
 
 use super::Mat;
 use super::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
@@ -12,7 +13,7 @@ use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 const TOGETHER: usize = 64;
 /// Elements of the smallest task.
 const TASK: usize = 1 << 16;
-/// Bytes that divide the distance between rows of the copy no further: rows at the same place of each page would leave the cache.
+/// Bytes. Rows of the copy do not lie a multiple of it apart: the beginnings of all rows would compete for a few lines of the cache.
 const PAGE: usize = 1 << 12;
 
 /// A copy, and the memory that it lies in.
