@@ -55,10 +55,10 @@ fn with_positions<'a>(
 
 /// The error of values that do not fit where they are written.
 #[cold]
-pub(super) fn value_mismatch(src: &Array, full: &[usize]) -> Error {
+pub fn value_mismatch(src: &[usize], full: &[usize]) -> Error {
     Error::shape(format!(
         "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
-        fmt_shape(src.shape()),
+        fmt_shape(src),
         fmt_shape(full)
     ))
 }
@@ -80,7 +80,7 @@ impl Array {
         let shape = index_shape(index)?;
         let full = plan.shape(self.shape(), &shape);
         if src.layout().expand(&full).is_err() {
-            return Err(value_mismatch(src, &full));
+            return Err(value_mismatch(src.shape(), &full));
         }
         let src = src.cast(self.dtype())?;
         let src = if src.overlaps(self) { src.contiguous_copy()? } else { src };

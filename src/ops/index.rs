@@ -1,6 +1,6 @@
 //! Reads and writes at positions given by tensors: one operation that reads, its adjoint, and one that writes.
 
-use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape};
+use crate::array::{Array, Bounds, Device, IndexPlan, Write, index_shape, value_mismatch};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
@@ -9,7 +9,7 @@ use crate::autograd::{
     primitives, view,
 };
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Scalar, fmt_shape, wrap_dim};
+use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index_batch::{BatchedIndex, behind_batch, index_is_batched};
 use crate::ops::pointwise;
 use smallvec::{SmallVec, smallvec};
@@ -436,6 +436,13 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
 
 /// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.
 pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+    let target = target_shape(x, &plan, index)?;
+    let values = without_leading_ones(values, target.len())?;
+    // The order of PyTorch's checks: shapes, dtypes, positions.
+    let shape = values.shape();
+    if !broadcast(&shape, &target).is_ok_and(|all| all == target) {
+        return Err(value_mismatch(&shape, &target));
+    }
     if x.dtype() != values.dtype() {
         return Err(Error::runtime(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
@@ -443,16 +450,19 @@ pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tenso
             values.dtype().type_name()
         )));
     }
-    let values = without_leading_ones(values, x, &plan, index)?;
     put_at(place, x, plan, index, &values, accumulate, &INDEX_PUT, "index_put_")
 }
 
-/// Removes leading dimensions of size 1 that the values have in excess of the target.
-fn without_leading_ones(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Tensor> {
-    let shape = values.shape();
+/// The shape of what the positions name.
+fn target_shape(x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Dims> {
     let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();
     let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
-    let rank = plan.shape(&x.shape(), &index_shape(&refs)?).len();
+    Ok(plan.shape(&x.shape(), &index_shape(&refs)?))
+}
+
+/// Removes leading dimensions of size 1 that the values have in excess of the target.
+fn without_leading_ones(values: &Tensor, rank: usize) -> Result<Tensor> {
+    let shape = values.shape();
     let extra = shape.len().saturating_sub(rank);
     if extra > 0 && shape[..extra].iter().all(|n| *n == 1) {
         return primitives::reshape(values, &shape[extra..]);

@@ -269,7 +269,10 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     let Some(plan) = p.plan else { return assign(target, value) };
     let values = match value {
         Arg::Scalar(s) => pointwise::number(pointwise::assigned(s, x.dtype())?, x.dtype())?,
-        // A tensor without dimensions is converted, as a number is.
+        // One value where a mask says is converted, as a number is, and so is a tensor without dimensions.
+        Arg::Tensor(t) if t.numel() == 1 && t.dtype() != x.dtype() && masks_only(items) => {
+            primitives::cast(&primitives::reshape(t, &[])?, x.dtype())?
+        }
         Arg::Tensor(t) if t.rank() == 0 && x.device() == Device::CPU => {
             primitives::to_device(&primitives::cast(t, x.dtype())?, Device::CPU)?
         }
@@ -278,6 +281,12 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     };
     index::index_put(WriteTarget::Same, target, plan, &p.index, &values, false)?;
     Ok(())
+}
+
+/// Whether one mask is the only tensor among the items.
+fn masks_only(items: &[Index]) -> bool {
+    let mut tensors = items.iter().filter(|i| matches!(i, Index::Tensor(_) | Index::Bool(_)));
+    matches!((tensors.next(), tensors.next()), (Some(Index::Tensor(t)), None) if t.dtype() == DType::Bool)
 }
 
 /// Writes a number or a tensor, whose leading dimensions of size 1 may exceed the target's, over all of `x`.

@@ -135,6 +135,14 @@ impl LogCumSumExp {
     }
 }
 
+/// `t * exp(x - y)`: nan where both are infinite, of which the derivatives of other elements know nothing.
+fn times_share(t: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let rest = pw::sub(x, y)?;
+    let unknown = pw::isnan(&rest)?;
+    let known = pw::mul(t, &pw::exp(&pw::where_(&unknown, 0.0, &rest)?)?)?;
+    pw::where_(&unknown, &pw::mul(&pw::where_(&unknown, x, 0.0)?, f64::NAN)?, &known)
+}
+
 impl Vjp for LogCumSumExp {
     fn node_name(&self) -> Name {
         "LogcumsumexpBackward0".into()
@@ -149,7 +157,7 @@ impl Vjp for LogCumSumExp {
             return Ok(one(g.clone()));
         }
         let tails = weighted_tails(g, &self.decay(&y)?, self.dim)?;
-        Ok(one(pw::mul(&tails, &pw::exp(&pw::sub(&x, &y)?)?)?))
+        Ok(one(times_share(&tails, &x, &y)?))
     }
 }
 
@@ -180,7 +188,7 @@ impl Op for LogCumSumExp {
         }
         // Nothing is added by zeros, whose logarithm is -inf.
         let none = pw::eq(&x.detach(), f64::NEG_INFINITY)?;
-        let own = pw::where_(&none, 0.0, &pw::mul(t, &pw::exp(&pw::sub(x, y)?)?)?)?;
+        let own = pw::where_(&none, 0.0, &times_share(t, x, y)?)?;
         Ok(one(weighted_heads(&own, &self.decay(y)?, self.dim)?))
     }
 }

@@ -9,10 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hypothesis import given  # noqa: E402
+from hypothesis import assume, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from compare import both  # noqa: E402 - torch must be there first
+import rgrad  # noqa: E402
+from compare import attempt, both  # noqa: E402 - torch must be there first
 
 pytestmark = pytest.mark.oracle
 
@@ -78,10 +79,60 @@ def test_reads(case: Any, layout: str) -> None:
     both(lambda T: source(T, shape, layout)[index(T, items)], strides=False)
 
 
+def reads_nothing(shape: tuple[int, ...], items: list[Any]) -> bool:
+    """Whether PyTorch's result has no elements: it does not look at positions then, as listed."""
+    try:
+        return source(torch, shape, "dense")[index(torch, items)].numel() == 0
+    except (IndexError, RuntimeError, TypeError, ValueError):
+        return False
+
+
 @given(cases(errors=True))
 def test_reads_that_may_fail(case: Any) -> None:
     shape, items = case
+    if reads_nothing(shape, items):
+        mine = attempt(lambda: source(rgrad, shape, "dense")[index(rgrad, items)])
+        if mine.error is not None:
+            assert issubclass(mine.error, IndexError)
+            assert "out of bounds" in mine.message
+            return
     both(lambda T: source(T, shape, "dense")[index(T, items)], strides=False)
+
+
+SETS = [
+    ("[[0, 1]]", (5, 4), "float64"),
+    ("[[0, 1]]", (1, 5, 4), "float64"),
+    ("[[0, 9]]", (5, 4), "float32"),
+    ("[[0, 1]]", (2, 4), "float64"),
+    ("[[0, 1], [0, 1, 2]]", (5, 4), "float64"),
+    ("[T.ones(3, dtype=T.bool)]", (5, 4), "float64"),
+    ("[T.ones(2, dtype=T.bool)]", (5, 4), "float64"),
+    ("[T.ones(3, dtype=T.bool)]", (), "float64"),
+    ("[T.ones(3, dtype=T.bool)]", (1,), "float64"),
+    ("[T.ones(3, dtype=T.bool)]", (1, 1), "int64"),
+    ("[:, T.ones(4, dtype=T.bool)]", (1,), "float64"),
+    ("[T.ones(3, dtype=T.bool), 0]", (1,), "float64"),
+    ("[None, T.ones(3, dtype=T.bool)]", (1,), "float64"),
+    ("[..., T.ones(4, dtype=T.bool)]", (1,), "float64"),
+    ("[T.ones(3, dtype=T.bool), [0]]", (1,), "float64"),
+    ("[T.ones(3, dtype=T.bool), True]", (1,), "float64"),
+    ("[T.ones(3, dtype=T.bool)]", (2,), "float64"),
+    ("[:0, [0, 1]]", (5, 4), "float64"),
+]
+
+
+@pytest.mark.parametrize(("at", "shape", "dtype"), SETS)
+def test_writes_are_refused_in_torchs_order(at: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Shapes before dtypes before positions; one value where a mask says may have another dtype."""
+
+    def write(T: Any) -> Any:
+        x, values = T.zeros(3, 4), T.ones(shape, dtype=getattr(T, dtype))
+        exec(f"x{at} = values", {"T": T, "x": x, "values": values})
+        return x
+
+    mine, theirs = both(write)
+    if theirs.error is not None:
+        assert mine.message.startswith(theirs.message.split(". Please")[0])
 
 
 @given(cases(errors=False))
@@ -99,6 +150,7 @@ def test_basic_reads_have_torchs_strides(case: Any) -> None:
 @given(cases(errors=True), st.sampled_from(["number", "0-d", "full", "wrong"]))
 def test_writes(case: Any, kind: str) -> None:
     shape, items = case
+    assume(not reads_nothing(shape, items))
 
     def write(T: Any) -> Any:
         x = source(T, shape, "dense")

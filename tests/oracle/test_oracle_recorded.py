@@ -111,6 +111,65 @@ def no_gradient_and_a_function(T: Any, log: list[Any]) -> Any:
     return x.grad
 
 
+INFINITE = [
+    [-float("inf"), 0.5, 1.0],
+    [0.5, -float("inf"), 1.0],
+    [-float("inf"), -float("inf"), 1.0],
+    [1.0, float("inf"), 2.0],
+    [float("inf"), float("inf"), 1.0],
+    [1.0, float("nan"), 2.0],
+    [float("inf"), -float("inf"), 0.0],
+]
+
+
+@pytest.mark.parametrize("values", INFINITE, ids=str)
+def test_second_derivatives_of_logcumsumexp_at_infinity(values: list[float]) -> None:
+    def run(T: Any, log: list[Any]) -> Any:
+        x, weights = leaf(T, *values), T.tensor([1.0, 2.0, 3.0], dtype=T.float64)
+        (g,) = T.autograd.grad((x.logcumsumexp(0) * weights).sum(), x, create_graph=True)
+        log.append(g)
+        (second,) = T.autograd.grad((g * weights).sum(), x)
+        return (second * 1e9).round() / 1e9 + 0.0  # 0 is 0, not -4e-15 or -0
+
+    compare(run)
+
+
+PIECEWISE = {
+    "relu": lambda T, x: x.relu(),
+    "relu_": lambda T, x: (x * 1).relu_(),
+    "relu6": lambda T, x: T.nn.functional.relu6(x),
+    "hardtanh": lambda T, x: T.nn.functional.hardtanh(x),
+    "leaky_relu": lambda T, x: T.nn.functional.leaky_relu(x),
+    "rrelu": lambda T, x: T.nn.functional.rrelu(x),
+    "prelu": lambda T, x: T.nn.functional.prelu(x, T.tensor(0.25, dtype=T.float64)),
+    "threshold": lambda T, x: T.nn.functional.threshold(x, 0.1, 0.2),
+    "hardshrink": lambda T, x: T.nn.functional.hardshrink(x),
+    "softshrink": lambda T, x: T.nn.functional.softshrink(x),
+    "max_pool1d": lambda T, x: T.nn.functional.max_pool1d(x.reshape(1, 1, -1), 2),
+    "max_pool2d": lambda T, x: T.nn.functional.max_pool2d(x.reshape(1, 2, -1), 2),
+    "max_pool3d": lambda T, x: T.nn.functional.max_pool3d(x.reshape(1, 1, 2, -1), (1, 2, 1)),
+    "adaptive_max_pool2d": lambda T, x: T.nn.functional.adaptive_max_pool2d(x.reshape(1, 2, -1), 1),
+    "clamp": lambda T, x: x.clamp(-1, 1),
+    "maximum": lambda T, x: T.maximum(x, T.zeros_like(x)),
+    "amax": lambda T, x: x.amax(),
+}
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+@pytest.mark.parametrize("history", [False, True], ids=["leaf", "computed"])
+def test_second_derivatives_of_piecewise_linear_operations(name: str, history: bool) -> None:
+    """Those that PyTorch has are zeros; the others are refused on both."""
+
+    def run(T: Any, log: list[Any]) -> Any:
+        x = leaf(T, -2.0, -0.5, 0.5, 2.0)
+        v = x * 1 if history else x
+        (g,) = T.autograd.grad(PIECEWISE[name](T, v).sum(), v, create_graph=True)
+        log.append((g.detach(), g.requires_grad))
+        return T.autograd.grad((g * g).sum(), (x, v), allow_unused=True)
+
+    compare(run)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
     compare(PROGRAMS[name])

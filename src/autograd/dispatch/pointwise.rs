@@ -3,6 +3,7 @@
 use crate::array::{Array, Numbers, fusion};
 use crate::autograd::dispatch::apply::apply1;
 use crate::autograd::dispatch::fast_path::apply_step;
+use crate::autograd::dispatch::flat::with_zero_second;
 use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::op::{Arrays, Devices, Op, Saves};
 use crate::autograd::engine::hooks::Grads;
@@ -172,6 +173,12 @@ impl PointwiseOp {
 
     /// The gradient of operand `i`, composed of tensor operations so that it has a history.
     fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
+        let info = self.row.info();
+        let read = if info.zero_second { xs.iter().chain([&y]).flatten().next().cloned() } else { None };
+        let flat = |v: Tensor| match read {
+            Some(read) => with_zero_second(v, &read, || format!("{}Backward0", info.node_names[0].trim_end_matches('0')).into()),
+            None => Ok(v),
+        };
         let or_g = |t: Option<Tensor>| t.map_or_else(|| Expr::of(g.clone()), Expr::operand);
         // Loops that push: collecting costs more than a small operation.
         let (mut operands, mut p): (SmallVec<[Expr; 3]>, SmallVec<[Expr; 3]>) = (SmallVec::new(), SmallVec::new());
@@ -184,11 +191,11 @@ impl PointwiseOp {
         let v = self.row.vjp(i, &Expr::of(g.clone()), &operands, &or_g(y), &p).finish()?;
         // A derivative may be a 0-d number on the CPU.
         if v.rank() > 0 {
-            return Ok(v);
+            return flat(v);
         }
         let v = crate::autograd::primitives::to_device(&v, g.device())?;
         let shape = g.shape();
-        if shape.is_empty() { Ok(v) } else { view(&v, ViewOp::Expand(shape)) }
+        flat(if shape.is_empty() { v } else { view(&v, ViewOp::Expand(shape))? })
     }
 }
 

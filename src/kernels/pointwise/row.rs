@@ -131,6 +131,9 @@ pub struct RowInfo {
     pub divides: bool,
     /// Whether operands must be of the first one's type, but for a last one without dimensions.
     pub unpromoted: bool,
+    /// Whether it is piecewise linear and the derivative of its derivative is recorded, as zeros: PyTorch gives zeros for these, and an error
+    /// for others (clamping, choosing).
+    pub zero_second: bool,
     /// Whether Python takes the parameters by keyword only.
     pub keyword_params: bool,
     /// Whether Python's functions and methods are generated from the row. Not for parts of other operations, nor if the signature has more than
@@ -163,7 +166,7 @@ const fn same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-const FLAGS: [&str; 6] = ["no_in_place", "periodic", "divides", "unpromoted", "keyword_params", "not_bound"];
+const FLAGS: [&str; 7] = ["no_in_place", "periodic", "divides", "unpromoted", "keyword_params", "zero_second", "not_bound"];
 
 /// Whether a flag stands among a row's.
 pub(super) const fn has(flags: &[&str], flag: &str) -> bool {
@@ -348,6 +351,7 @@ macro_rules! rows {
                         masks: false $($(|| is_mask!($mask))?)+,
                         divides: has(FLAGS, "divides"),
                         unpromoted: has(FLAGS, "unpromoted"),
+                        zero_second: has(FLAGS, "zero_second"),
                         keyword_params: has(FLAGS, "keyword_params"),
                         bound: !has(FLAGS, "not_bound"),
                         constants: &[$($((stringify!($constant), $value)),+)?],

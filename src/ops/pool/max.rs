@@ -5,6 +5,7 @@ use super::{Windows, check_size, is_host, no_kernel};
 use crate::array::requests::PoolPass;
 use crate::array::{Array, Write};
 use crate::autograd::dispatch::autocast;
+use crate::autograd::dispatch::flat::with_zero_second;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_growing, apply1_growing, mode, primitives,
@@ -98,7 +99,10 @@ impl Vjp for MaxPool {
         all
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        Ok(first_of(Some(apply1_growing(&self.adjoint(), &[g, &cx.output(1)?])?), self.inputs()))
+        let adjoint = self.adjoint();
+        let made = apply1_growing(&adjoint, &[g, &cx.output(1)?.detach()])?;
+        let made = if g.requires_grad() { made } else { with_zero_second(made, &cx.input(0)?, || adjoint.node_name())? };
+        Ok(first_of(Some(made), self.inputs()))
     }
 }
 

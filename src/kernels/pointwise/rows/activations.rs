@@ -15,17 +15,17 @@ macro_rules! activations {
         x(g; x) { g * (-x).sigmoid() }
     }
     /// The input where it is positive, else 0; the derivative at 0 is 0.
-    Num Relu = "relu" NoBool [ReluBackward0](x) kinks [0.0] {
+    Num Relu = "relu" NoBool [ReluBackward0](x) kinks [0.0], zero_second {
         x.clone().max(x.lit(0.0));
         x(g; y) { A::select(y.le(&y.lit(0.0)), g.lit(0.0), g) }
     }
     /// The input where it is positive, else the input times a slope.
-    Real LeakyRelu = "leaky_relu" FloatOnly [LeakyReluBackward0](x; negative_slope = 0.1 default 0.01) kinks [0.0] {
+    Real LeakyRelu = "leaky_relu" FloatOnly [LeakyReluBackward0](x; negative_slope = 0.1 default 0.01) kinks [0.0], zero_second {
         A::select(x.gt(&x.lit(0.0)), x.clone(), x * negative_slope);
         x(g; x) { A::select(x.gt(&x.lit(0.0)), g.clone(), g * negative_slope) }
     }
     /// The input where it is positive, else the input times a weight.
-    Real Prelu = "prelu" FloatOnly [PreluKernelBackward0](x, w as "weight") kinks [0.0], no_in_place, not_bound {
+    Real Prelu = "prelu" FloatOnly [PreluKernelBackward0](x, w as "weight") kinks [0.0], no_in_place, not_bound, zero_second {
         A::select(x.gt(&x.lit(0.0)), x.clone(), w * x);
         x(g; x, w) { A::select(x.gt(&x.lit(0.0)), g.clone(), w * g) }
         w(g; x) { A::select(x.gt(&x.lit(0.0)), g.lit(0.0), x * g) }
@@ -118,7 +118,7 @@ macro_rules! activations {
         }
     }
     /// The input kept between two numbers; the derivative at both is 0.
-    Num Hardtanh = "hardtanh" NoBool [HardtanhBackward0](x; min_val = -1.5 default -1.0, max_val = 1.25 default 1.0) kinks [-1.5, 1.25] {
+    Num Hardtanh = "hardtanh" NoBool [HardtanhBackward0](x; min_val = -1.5 default -1.0, max_val = 1.25 default 1.0) kinks [-1.5, 1.25], zero_second {
         x.max(min_val).min(max_val);
         x(g; x) { A::select(x.le(&min_val).or(x.ge(&max_val)), g.lit(0.0), g.clone()) }
     }
@@ -133,17 +133,17 @@ macro_rules! activations {
         }
     }
     /// `clamp(x + 3, 0, 6) / 6`.
-    Real Hardsigmoid = "hardsigmoid" FloatOnly [HardsigmoidBackward0](x in -5.0 to 5.0) kinks [-3.0, 3.0] {
+    Real Hardsigmoid = "hardsigmoid" FloatOnly [HardsigmoidBackward0](x in -5.0 to 5.0) kinks [-3.0, 3.0], zero_second {
         (x.clone() + x.lit(3.0)).max(x.lit(0.0)).min(x.lit(6.0)) * x.lit(1.0 / 6.0);
         x(g; x) { A::select(x.gt(&x.lit(-3.0)).and(x.lt(&x.lit(3.0))), g.clone() * g.lit(1.0 / 6.0), g.lit(0.0)) }
     }
     /// The input where it is above the threshold, else the value.
-    Num Threshold = "threshold" NoBool [ThresholdBackward0](x; threshold = 0.4, value = 0.1) kinks [0.4] hides ["value"] {
+    Num Threshold = "threshold" NoBool [ThresholdBackward0](x; threshold = 0.4, value = 0.1) kinks [0.4] hides ["value"], zero_second {
         A::select(x.le(&threshold), value, x);
         x(g; x) { A::select(x.le(&threshold), g.lit(0.0), g) }
     }
     /// The input moved towards 0 by `lambd`.
-    Real Softshrink = "softshrink" FloatOnly [SoftshrinkBackward0](x; lambd = 0.5 default 0.5) kinks [-0.5, 0.5], no_in_place {
+    Real Softshrink = "softshrink" FloatOnly [SoftshrinkBackward0](x; lambd = 0.5 default 0.5) kinks [-0.5, 0.5], no_in_place, zero_second {
         A::select(
             x.gt(&lambd),
             x.clone() - lambd.clone(),
@@ -152,7 +152,7 @@ macro_rules! activations {
         x(g; x) { A::select(x.lt(&-lambd.clone()).or(x.gt(&lambd)), g.clone(), g.lit(0.0)) }
     }
     /// The input, but 0 where its magnitude is not above `lambd`.
-    Real Hardshrink = "hardshrink" FloatOnly [HardshrinkBackward0](x; lambd = 0.5 default 0.5) kinks [-0.5, 0.5], no_in_place {
+    Real Hardshrink = "hardshrink" FloatOnly [HardshrinkBackward0](x; lambd = 0.5 default 0.5) kinks [-0.5, 0.5], no_in_place, zero_second {
         A::select(x.ge(&-lambd.clone()).and(x.le(&lambd)), x.lit(0.0), x);
         x(g; x) { A::select(x.lt(&-lambd.clone()).or(x.gt(&lambd)), g.clone(), g.lit(0.0)) }
     }
