@@ -1,7 +1,6 @@
 //! Chunks: contiguous elements of one channel. A mean is of several of them.
 
 use super::loops;
-use super::rows::shift;
 use super::{Affine, Applied, Moments, NormElement, Stats, TASK, WHOLE, gradient_line};
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::NormShape;
@@ -61,14 +60,18 @@ impl Walk<'_> {
         parallel_for(means.div_ceil(per), |t| (t * per..means.min((t + 1) * per)).for_each(&whole));
     }
 
-    /// Calls `f(mean, piece)` for every piece of all means, several in one task.
+    /// Calls `f(mean, piece)` for every piece of all means in the order of memory, several in one task.
     fn each_piece(&self, f: impl Fn(usize, usize) + Sync) {
-        let (pieces, per) = (self.pieces(), (TASK / self.piece.max(1)).max(1));
-        let tasks = pieces.div_ceil(per);
-        parallel_for(self.s.stats() * tasks, |t| {
-            let (i, first) = (t / tasks, t % tasks * per);
-            (first..pieces.min(first + per)).for_each(|p| f(i, p));
-        });
+        let (s, per) = (self.s, (TASK / self.piece.max(1)).max(1));
+        let chunks = s.outer * s.params();
+        let parts = self.parts;
+        let all = chunks * parts;
+        let place = |at: usize| {
+            let (chunk, part) = (at / parts, at % parts);
+            let (i, k) = if s.across { (chunk % s.groups, chunk / s.groups) } else { (chunk / s.channels, chunk % s.channels) };
+            f(i, k * parts + part);
+        };
+        parallel_for(all.div_ceil(per), |t| (t * per..all.min((t + 1) * per)).for_each(&place));
     }
 
     /// The sums of two values over the pieces of each mean, computed by all tasks.
@@ -92,7 +95,7 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
     // SAFETY: see above.
     let of = |p: &Piece| unsafe { from_raw_parts(x.get().add(p.at), p.len) };
     let sums = |i: usize, p: usize, shift: T| loops::sums(of(&walk.piece(i, p)), shift);
-    let first = |i: usize| shift(of(&walk.piece(i, 0)));
+    let first = |i: usize| loops::shifted_sums(of(&walk.piece(i, 0)));
     let put = |i: usize, pieces: Range<usize>, applied: &Applied<T>| {
         for p in pieces {
             let p = walk.piece(i, p);
@@ -104,10 +107,14 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
         }
     };
     let whole = |i: usize| {
-        let all = |shift: T| Moments::new(shift, total((0..walk.pieces()).map(|p| sums(i, p, shift))), s.count());
-        let mut found = all(first(i));
+        let all = |shift: T, begun: (f64, f64), from: usize| {
+            let rest = total((from..walk.pieces()).map(|p| sums(i, p, shift)));
+            Moments::new(shift, (begun.0 + rest.0, begun.1 + rest.1), s.count())
+        };
+        let (shift, begun) = first(i);
+        let mut found = all(shift, begun, 1);
         if found.is_poor {
-            found = all(T::narrow(found.mean));
+            found = all(T::narrow(found.mean), (0.0, 0.0), 0);
         }
         // SAFETY: see above.
         put(i, 0..walk.pieces(), &unsafe { found.put(&{ to }, i, eps) });
@@ -117,7 +124,7 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
             let made = walk.summed(|i, p| sums(i, p, shifts[i]));
             made.into_iter().zip(shifts).map(|(sums, shift)| Moments::new(*shift, sums, s.count())).collect()
         };
-        let mut found = all(&(0..s.stats()).map(first).collect::<Vec<T>>());
+        let mut found = all(&(0..s.stats()).map(|i| loops::shift(of(&walk.piece(i, 0)))).collect::<Vec<T>>());
         if found.iter().any(|m| m.is_poor) {
             found = all(&found.iter().map(|m| T::narrow(m.mean)).collect::<Vec<T>>());
         }
@@ -130,11 +137,12 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
 pub(super) unsafe fn apply<T: NormElement>(s: &NormShape, eps: f64, [x, mean, var]: [*const T; 3], affine: Affine<T>, y: *mut T) {
     let walk = Walk::new(s);
     let ([x, mean, var], y) = ([x, mean, var].map(SharedPointer::new), SharedPointer::new(y));
+    // SAFETY: see above.
+    let given: Vec<Applied<T>> = (0..s.stats()).map(|i| unsafe { Applied::given(*mean.get().add(i), *var.get().add(i), eps) }).collect();
     walk.each_piece(|i, p| {
-        let p = walk.piece(i, p);
+        let (p, applied) = (walk.piece(i, p), given[i]);
         // SAFETY: see above.
         unsafe {
-            let applied = Applied::given(*mean.get().add(i), *var.get().add(i), eps);
             let (scale, shift) = applied.line({ affine }.at(p.channel));
             let (from, to) = (from_raw_parts(x.get().add(p.at), p.len), from_raw_parts_mut(y.at(p.at), p.len));
             loops::scaled(from, to, applied.mean, scale, shift);

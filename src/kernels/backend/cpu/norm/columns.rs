@@ -76,7 +76,7 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
         sums.into_iter().zip(shifts).map(|(sums, shift)| Moments::new(*shift, sums, s.count())).collect()
     };
     // SAFETY: see above; there is an element.
-    let mut found = all(&(0..s.groups).map(|c| unsafe { *x.add(c * s.inner) }).collect::<Vec<T>>());
+    let mut found = all(&(0..s.groups).map(|c| unsafe { (*x.add(c * s.inner)).coarse() }).collect::<Vec<T>>());
     if found.iter().any(|m| m.is_poor) {
         found = all(&found.iter().map(|m| T::narrow(m.mean)).collect::<Vec<T>>());
     }

@@ -6,6 +6,8 @@ use std::ops::{Add, Mul, Sub};
 /// Elements that are summed before the sum goes to double precision.
 const SEGMENT: usize = 4096;
 const LANES: usize = 32;
+/// Elements whose mean is the shift.
+const SAMPLE: usize = 64;
 /// Rows whose column sums stay in the elements' type.
 const ROWS: usize = 64;
 /// Columns that are summed together.
@@ -17,10 +19,12 @@ pub trait NormElement: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Se
     const ONE: Self;
     fn wide(self) -> f64;
     fn narrow(v: f64) -> Self;
+    /// Half of the digits.
+    fn coarse(self) -> Self;
 }
 
 macro_rules! element {
-    ($($t:ty),+) => { $(
+    ($($t:ty, $low:literal),+) => { $(
         impl NormElement for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -32,6 +36,10 @@ macro_rules! element {
             fn narrow(v: f64) -> Self {
                 v as $t
             }
+            #[inline(always)]
+            fn coarse(self) -> Self {
+                <$t>::from_bits(self.to_bits() >> $low << $low)
+            }
         }
     )+ };
 }
@@ -39,7 +47,7 @@ macro_rules! element {
 #[allow(trivial_numeric_casts, reason = "one macro for both widths")]
 mod elements {
     use super::NormElement;
-    element!(f32, f64);
+    element!(f32, 12, f64, 26);
 }
 
 /// Functions that run in the instance of this machine's instruction set.
@@ -71,46 +79,58 @@ macro_rules! vectorised {
     )+ };
 }
 
-/// The sums of both values of `f` over `n` elements.
+/// The sums of both values of `f`, of the elements at one place of all inputs.
 #[inline(always)]
-fn both<T: NormElement>(n: usize, f: impl Fn(usize) -> (T, T)) -> (f64, f64) {
+fn both<T: NormElement, const N: usize>(inputs: [&[T]; N], f: impl Fn([T; N]) -> (T, T)) -> (f64, f64) {
+    let n = inputs[0].len();
     let (mut first, mut second) = (0.0, 0.0);
     let mut at = 0;
     while at < n {
-        let m = SEGMENT.min(n - at);
-        let (a, b) = both_lanes(m, |i| f(at + i));
+        let end = n.min(at + SEGMENT);
+        let (a, b) = both_lanes(inputs.map(|x| &x[at..end]), &f);
         first += a;
         second += b;
-        at += m;
+        at = end;
     }
     (first, second)
 }
 
+/// Adds `f` of `M` elements to lanes. The inputs are arrays: the compiler makes one vector of a loop without checks alone.
 #[inline(always)]
-fn both_lanes<T: NormElement>(n: usize, f: impl Fn(usize) -> (T, T)) -> (f64, f64) {
+fn add_lanes<T: NormElement, const N: usize, const M: usize>(
+    a: &mut [T; M],
+    b: &mut [T; M],
+    inputs: [&[T]; N],
+    f: &impl Fn([T; N]) -> (T, T),
+) {
+    let rows = inputs.map(|x| x.first_chunk::<M>().expect("a block is as long as the lanes"));
+    for j in 0..M {
+        let (x, y) = f(rows.map(|row| row[j]));
+        a[j] = a[j] + x;
+        b[j] = b[j] + y;
+    }
+}
+
+#[inline(always)]
+fn both_lanes<T: NormElement, const N: usize>(inputs: [&[T]; N], f: &impl Fn([T; N]) -> (T, T)) -> (f64, f64) {
+    let n = inputs[0].len();
     let (mut a, mut b) = ([T::ZERO; LANES], [T::ZERO; LANES]);
-    let whole = n / LANES * LANES;
     let mut i = 0;
-    while i < whole {
-        for j in 0..LANES {
-            let (x, y) = f(i + j);
-            a[j] = a[j] + x;
-            b[j] = b[j] + y;
-        }
+    while i + LANES <= n {
+        add_lanes(&mut a, &mut b, inputs.map(|x| &x[i..i + LANES]), f);
         i += LANES;
+    }
+    if i == n {
+        return (total(a).wide(), total(b).wide());
     }
     // In arrays of their own, so that the lanes above stay in registers.
     let (mut c, mut d) = ([T::ZERO; 8], [T::ZERO; 8]);
     while i + 8 <= n {
-        for j in 0..8 {
-            let (x, y) = f(i + j);
-            c[j] = c[j] + x;
-            d[j] = d[j] + y;
-        }
+        add_lanes(&mut c, &mut d, inputs.map(|x| &x[i..i + 8]), f);
         i += 8;
     }
     for j in 0..n - i {
-        let (x, y) = f(i + j);
+        let (x, y) = f(inputs.map(|of| of[i + j]));
         c[j] = c[j] + x;
         d[j] = d[j] + y;
     }
@@ -130,6 +150,25 @@ fn total<T: NormElement, const N: usize>(mut lanes: [T; N]) -> T {
     lanes[0]
 }
 
+/// About the mean of the first elements; the first one stands for a mean that is not finite. It has few digits, so that distances from it are
+/// exact: the same digits cut off from all of them would add up.
+#[inline(always)]
+fn near_mean<T: NormElement>(x: &[T]) -> T {
+    let Some(first) = x.first() else { return T::ZERO };
+    let (blocks, _) = x[..x.len().min(SAMPLE)].as_chunks::<16>();
+    if blocks.is_empty() {
+        return *first;
+    }
+    let mut lanes = [T::ZERO; 16];
+    for block in blocks {
+        for j in 0..16 {
+            lanes[j] = lanes[j] + block[j];
+        }
+    }
+    let mean = total(lanes).wide() / (16 * blocks.len()) as f64;
+    if mean.is_finite() { T::narrow(mean).coarse() } else { *first }
+}
+
 /// The smallest common length, so that no index is checked.
 macro_rules! same_length {
     ($n:ident = $first:ident $(, $other:ident)*) => {
@@ -139,26 +178,39 @@ macro_rules! same_length {
 }
 
 vectorised! {
+    /// A shift near the mean.
+    fn shift(x: &[T]) -> T {
+        near_mean(x)
+    }
+
+    /// A shift near the mean, and the sums of distances from it and of their squares.
+    fn shifted_sums(x: &[T]) -> (T, (f64, f64)) {
+        let shift = near_mean(x);
+        let sums = both([x], |[x]| {
+            let d = x - shift;
+            (d, d * d)
+        });
+        (shift, sums)
+    }
+
     /// The sums of `x - shift` and of its squares.
     fn sums(x: &[T], shift: T) -> (f64, f64) {
-        both(x.len(), |i| {
-            let d = x[i] - shift;
+        both([x], |[x]| {
+            let d = x - shift;
             (d, d * d)
         })
     }
 
     /// The sums of `g` and of `g * (x - mean)`.
     fn gradient_sums(g: &[T], x: &[T], mean: T) -> (f64, f64) {
-        same_length!(n = g, x);
-        both(n, |i| (g[i], g[i] * (x[i] - mean)))
+        both([g, x], |[g, x]| (g, g * (x - mean)))
     }
 
     /// The sums of `g * w` and of `g * w * (x - mean)`.
     fn weighted_sums(g: &[T], x: &[T], w: &[T], mean: T) -> (f64, f64) {
-        same_length!(n = g, x, w);
-        both(n, |i| {
-            let v = g[i] * w[i];
-            (v, v * (x[i] - mean))
+        both([g, x, w], |[g, x, w]| {
+            let v = g * w;
+            (v, v * (x - mean))
         })
     }
 
@@ -218,16 +270,15 @@ vectorised! {
 
     /// Adds to `s` and `q`, for each column of `x`, whose rows are `step` apart, the sums of `x - shift` and of its squares.
     fn column_sums(x: &[T], step: usize, shift: &[T], s: &mut [f64], q: &mut [f64]) {
-        columns(x.len(), step, shift, s, q, |row, j, shift| {
-            let d = x[row + j] - shift;
+        columns([x], step, shift, s, q, |[x], shift| {
+            let d = x - shift;
             (d, d * d)
         });
     }
 
     /// As `column_sums`, the sums of `g` and of `g * (x - mean)`.
     fn column_gradient_sums(g: &[T], x: &[T], step: usize, mean: &[T], s: &mut [f64], q: &mut [f64]) {
-        let x = &x[..g.len()];
-        columns(g.len(), step, mean, s, q, |row, j, mean| (g[row + j], g[row + j] * (x[row + j] - mean)));
+        columns([g, x], step, mean, s, q, |[g, x], mean| (g, g * (x - mean)));
     }
 
     /// A row of columns: `(x - mean) * scale + shift`.
@@ -256,11 +307,18 @@ vectorised! {
     }
 }
 
-/// Adds both values of `f` (of the start of a row, a column, and what belongs to the column) to the columns' sums. There are
-/// `of.len()` columns, at most `COLUMNS`, and `len` elements from the first to the last one.
+/// Adds both values of `f` (of the elements at one place of all inputs, and what belongs to the column) to the columns' sums. There are
+/// `of.len()` columns, at most `COLUMNS`; inputs reach from the first row's first element to the last one's last.
 #[inline(always)]
-fn columns<T: NormElement>(len: usize, step: usize, of: &[T], s: &mut [f64], q: &mut [f64], f: impl Fn(usize, usize, T) -> (T, T)) {
-    let width = of.len();
+fn columns<T: NormElement, const N: usize>(
+    inputs: [&[T]; N],
+    step: usize,
+    of: &[T],
+    s: &mut [f64],
+    q: &mut [f64],
+    f: impl Fn([T; N], T) -> (T, T),
+) {
+    let (width, len) = (of.len(), inputs[0].len());
     let (mut a, mut b) = ([T::ZERO; COLUMNS], [T::ZERO; COLUMNS]);
     let (a, b, s, q) = (&mut a[..width], &mut b[..width], &mut s[..width], &mut q[..width]);
     let mut row = 0;
@@ -271,8 +329,9 @@ fn columns<T: NormElement>(len: usize, step: usize, of: &[T], s: &mut [f64], q: 
             if row + width > len {
                 break;
             }
+            let rows = inputs.map(|x| &x[row..row + width]);
             for j in 0..width {
-                let (x, y) = f(row, j, of[j]);
+                let (x, y) = f(rows.map(|row| row[j]), of[j]);
                 a[j] = a[j] + x;
                 b[j] = b[j] + y;
             }

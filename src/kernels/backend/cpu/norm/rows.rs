@@ -9,8 +9,6 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 /// Rows of a task that keeps sums for each weight, and how many tasks there are at most.
 const SUMMED: usize = 8;
 const TASKS: usize = 64;
-/// Elements whose mean is the shift.
-const SAMPLE: usize = 64;
 
 // SAFETY, of every function here: the caller's promise of `super::forward`. Each task has rows of its own.
 
@@ -21,16 +19,10 @@ fn each_row(s: &NormShape, f: impl Fn(usize) + Sync) {
     parallel_for(rows.div_ceil(per), |t| (t * per..rows.min((t + 1) * per)).for_each(&f));
 }
 
-/// The mean of the first elements.
-pub(super) fn shift<T: NormElement>(x: &[T]) -> T {
-    let n = x.len().clamp(1, SAMPLE);
-    T::narrow(x.iter().take(n).map(|x| x.wide()).sum::<f64>() / n as f64)
-}
-
 /// Mean and deviation of contiguous elements.
 fn moments<T: NormElement>(x: &[T]) -> Moments {
-    let first = shift(x);
-    let found = Moments::new(first, loops::sums(x, first), x.len());
+    let (first, sums) = loops::shifted_sums(x);
+    let found = Moments::new(first, sums, x.len());
     if !found.is_poor {
         return found;
     }
