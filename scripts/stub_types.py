@@ -226,6 +226,7 @@ PROPERTIES = {
     "Tensor.real": ("Tensor", True),
     "Tensor.imag": ("Tensor", True),
     "Tensor.requires_grad": ("_bool", True),
+    "Tensor.volatile": ("_bool", True),
     "Tensor.grad_fn": ("Node | None", False),
     "Tensor._base": ("Tensor | None", False),
     "Tensor.shape": ("Size", False),

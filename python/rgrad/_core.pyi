@@ -1814,6 +1814,11 @@ class Tensor:
         """
     def view_as(self, other: Tensor) -> Tensor:
         """This tensor as a view in the shape of `other`."""
+    @property
+    def volatile(self) -> _bool:
+        """Old form of :class:`rgrad.no_grad`: always False, with a warning."""
+    @volatile.setter
+    def volatile(self, value: _bool) -> None: ...
     def vsplit(self, indices_or_sections: _int | Sequence[_int] | Tensor, *more: _int) -> _tuple[Tensor, ...]:
         """Splits along dimension 0: into a number of equal parts, or at a list of positions. Positions may be given
         one by one.

@@ -1,11 +1,15 @@
 """Functions in Python that are methods of ``Tensor``, too. Their modules are imported when one is first used."""
 
 import functools
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from ._core import Tensor
+
+#: What is said where a program sets ``volatile``.
+VOLATILE = "volatile was removed and now has no effect. Use `with rgrad.no_grad():` instead."
 
 # The module of each function, and what there is: "f" a function of `rgrad`, "m" a method of Tensor, "i" the method that
 # writes to its tensor, and "j" the same as a function of `rgrad`.
@@ -160,6 +164,16 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def _volatile(self: Tensor) -> bool:
+    """Old form of :class:`rgrad.no_grad`: always False, with a warning."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
+def _set_volatile(self: Tensor, value: object) -> None:
+    warnings.warn(VOLATILE, stacklevel=2)
+
+
 def install() -> None:
     """Give ``Tensor`` the methods."""
     for module, names in LATE.items():
@@ -168,3 +182,4 @@ def install() -> None:
                 setattr(Tensor, name, LateMethod(module, name))
             if "i" in forms:
                 setattr(Tensor, f"{name}_", LateMethod(module, f"{name}_"))
+    Tensor.volatile = property(_volatile, _set_volatile)  # type: ignore[assignment,method-assign]

@@ -1,5 +1,6 @@
 """A tour of autograd, from a Function of one's own to inference. A PyTorch program; see test_programs.py."""
 
+import re
 import warnings
 
 import torch
@@ -53,7 +54,7 @@ class Scaled(Function):
 
 x = torch.tensor([1.0], requires_grad=True)
 y = Exponential.apply(x)
-print(y.item(), type(y.grad_fn).__name__)
+print(y)
 y.backward()
 print(x.grad)
 
@@ -74,6 +75,7 @@ print(R)
 print([t.is_leaf for t in [A, B, C, D, E, R]])
 print([type(t.grad_fn).__name__ for t in [R, D, C, A]])
 print([(type(node).__name__, at) for node, at in R.grad_fn.next_functions])
+print(re.sub("0x[0-9a-f]+", "0x", f"{[t.grad_fn for t in [R, D, C, A]]} {R.grad_fn.next_functions}"))
 R.backward(retain_graph=True)
 print(A.grad, B.grad, E.grad)
 with warnings.catch_warnings():
@@ -93,7 +95,7 @@ C.by_hand, second = E.grad_fn(E.by_hand)
 D.by_hand = D.by_hand + second
 A.by_hand = C.grad_fn(C.by_hand)
 B.by_hand = D.grad_fn(D.by_hand)
-print(A.by_hand.detach(), B.by_hand.detach())
+print(A.by_hand, B.by_hand)
 
 
 def walk(root, gradient):
@@ -265,3 +267,27 @@ net = resnet18()
 x = torch.randn((1, 3, 40, 40), requires_grad=True)
 torch.sum(net(x)).backward()
 print(tuple(x.grad.shape))
+
+# A device that is not there is refused, and the network stays where it is.
+try:
+    net.cuda(0)
+except (RuntimeError, AssertionError) as error:
+    print(type(error).__name__, {p.device.type for p in net.parameters()} == {x.device.type})
+
+# Where the time goes.
+with torch.autograd.profiler.profile() as prof:
+    for _ in range(2):
+        y = net(x)
+        y = torch.sum(y)
+        y.backward()
+averages = prof.key_averages()
+table = averages.table(sort_by="self_cpu_time_total")
+columns = re.split(r"\s{2,}", table.splitlines()[1].strip())
+print([name for name in columns if name in ("Name", "# of Calls") or name.removeprefix("Self ").startswith("CPU")])
+print(re.search("Self CPU time total: ", table) is not None)
+own = [row.self_cpu_time_total for row in averages]
+shown = [row.split()[0] for row in table.splitlines()[3 : 3 + len(own)]]
+keys = sorted(averages, key=lambda row: -row.self_cpu_time_total)
+print(all(name.rstrip(".") in row.key for name, row in zip(shown, keys)), len(shown) == len(own))
+counts = {row.key: row.count for row in averages}
+print(counts["aten::conv2d"] > 0, counts["SumBackward0"])

@@ -1,5 +1,7 @@
 """Grad mode, leaves and hooks when a network is tested. A PyTorch program."""
 
+import warnings
+
 import numpy as np
 import torch
 import torchvision
@@ -9,6 +11,14 @@ from torch.autograd import Variable
 model = torchvision.models.resnet18()
 regular_input = Variable(torch.randn(1, 3, 40, 40))
 print(model(regular_input).requires_grad)
+
+# What there was before no_grad: it warns, and changes nothing.
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    volatile_input = Variable(torch.randn(1, 3, 40, 40), volatile=True)
+    print(model(volatile_input).requires_grad)
+    print(model(volatile_input).volatile)
+print([str(w.message).split(" and ")[0] for w in told])
 
 try:
     torch.tensor([1], requires_grad=True)
@@ -43,6 +53,9 @@ b = Variable(torch.tensor(np.array([4, 5, 6], dtype=np.float64)), requires_grad=
 c = Variable((a**2).data, requires_grad=True)
 d = sum(c + b)
 d.backward()
+print(c.grad)
+c = Variable((a**2).data, requires_grad=True)
+c.backward(torch.ones(3))
 print(c.grad)
 
 features_blobs = []

@@ -217,3 +217,14 @@ def test_they_cost_an_import_nothing() -> None:
     lazy = {"backends", "cuda", "jit", "_settings", "_legacy_types", "version"}
     code = f"import sys, rgrad; print([m for m in sys.modules if m.startswith('rgrad.') and m.split('.')[1] in {lazy}])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_volatile_warns_and_changes_nothing() -> None:
+    with pytest.warns(UserWarning, match="volatile was removed and now has no effect"):
+        x = rgrad.autograd.Variable(rgrad.ones(2), volatile=True)
+    with pytest.warns(UserWarning, match="volatile is always False"):
+        assert x.volatile is False
+    with pytest.warns(UserWarning, match="now has no effect"):
+        x.volatile = True
+    with pytest.warns(UserWarning, match="volatile"), pytest.raises(ValueError, match="volatile and require_grad"):
+        rgrad.autograd.Variable(rgrad.ones(2), requires_grad=True, volatile=True)

@@ -1,10 +1,12 @@
 """``Variable``, the name that tensors with history had before PyTorch 0.4; old tutorials still use it."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._late_methods import VOLATILE
 
 
 class _ExecutionEngine:
@@ -49,11 +51,11 @@ class Variable(metaclass=_VariableMeta):
     Args:
         data: The tensor.
         requires_grad: Whether backward accumulates into ``.grad``.
-        volatile: Old form of :class:`rgrad.no_grad`; it has no effect.
+        volatile: Old form of :class:`rgrad.no_grad`; it has no effect but a warning.
 
     Raises:
         TypeError: ``data`` is no tensor.
-        RuntimeError: ``requires_grad`` and ``volatile`` are both set.
+        ValueError: ``requires_grad`` and ``volatile`` are both set.
 
     Example:
         >>> x = rgrad.autograd.Variable(rgrad.ones(2), requires_grad=True)
@@ -66,6 +68,8 @@ class Variable(metaclass=_VariableMeta):
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Any:
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable: data has to be a tensor, but got {type(data).__name__}")
-        if requires_grad and volatile:
-            raise RuntimeError("Variable: got requires_grad=True and volatile=True, which contradict each other")
+        if volatile:
+            warnings.warn(VOLATILE, stacklevel=2)
+            if requires_grad:
+                raise ValueError("Variable can't be volatile and require_grad at the same time!")
         return data.detach().requires_grad_(requires_grad)
