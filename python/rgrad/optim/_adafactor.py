@@ -113,6 +113,11 @@ class Adafactor(Optimizer):
                             f"Adafactor.step: the state '{name}' is on device {variance.device}, the gradient of its "
                             f"parameter on {grad.device}; both must be on the same device"
                         )
+                    if variance.dtype != grad.dtype:
+                        raise RuntimeError(
+                            f"Adafactor.step: expected dtype {variance.dtype} of the state '{name}' for the gradient, "
+                            f"but got dtype {grad.dtype}"
+                        )
                     variances.append(variance)
 
             def move(part: Batch = part, fresh: float = fresh, relative: float = relative) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, _UpdateFormula
+from .._info import typename
 
 #: What a formula gives: for each of its tensors that changes, by position, the new value.
 Values = dict[int, Any]
@@ -242,14 +243,23 @@ class Write:
                 if self.states is None or place < 2:
                     check_write(group[place], value)
 
+    def is_plain(self) -> bool:
+        """Whether :meth:`run` cannot fail half-way if states are those of the last step.
+
+        What it refuses then, it refuses before the first write.
+        """
+        return self.recorded is not None and _alike(self.lists)
+
+    def seen(self) -> list[list[int]]:
+        """Which states are written, as numbers that tell them from those of the step before."""
+        return [list(map(id, tensors)) for tensors in self.lists[2:]]
+
     def run(self) -> None:
         """Write the new values."""
         rest: Sequence[int] = range(len(self.lists[0]))
         if self.recorded is not None:
             program, literals = self.recorded
             rest = program.apply(self.lists, [*self.numbers, *literals])
-            if len(rest) == len(self.lists[0]):
-                self.check()
         for at in rest:
             group = [tensors[at] for tensors in self.lists]
             # The graph of a differentiable step may save the parameter's old value, which is overwritten.
@@ -284,6 +294,14 @@ class Steps:
         self.written = written
         self.read = read
 
+    def is_plain(self) -> bool:
+        """Whether :meth:`run` cannot fail half-way: it may."""
+        return False
+
+    def seen(self) -> list[list[int]]:
+        """Which states are written; see :meth:`Write.seen`."""
+        return []
+
     def check(self) -> None:
         """Fail if something may not be written, or cannot be computed with what is read."""
         first = self.written[0]
@@ -295,18 +313,41 @@ class Steps:
                 check_write(tensors[at], tensors[at])
 
 
-_SAME: tuple[Callable[[Tensor], Any], ...] = (
-    attrgetter("shape"),
-    attrgetter("dtype"),
-    attrgetter("device"),
-)
+_DTYPE: Callable[[Tensor], Any] = attrgetter("dtype")
+_DEVICE: Callable[[Tensor], Any] = attrgetter("device")
+_IS_CPU: Callable[[Tensor], bool] = attrgetter("is_cpu")
+_SAME: tuple[Callable[[Tensor], Any], ...] = (attrgetter("shape"), _DTYPE, _DEVICE)
+
+
+def _alike(lists: Sequence[Sequence[Tensor]]) -> bool:
+    """Whether parameters, gradients and first states have one shape, dtype and device each, and parameters no overlaps.
+
+    It is a quicker look than :func:`unusual`, for steps whose states were looked at once. False may be a false alarm.
+    """
+    first, *others = lists[:3]
+    dtypes = list(map(_DTYPE, first))
+    for other in others:
+        if not all(map(Tensor.is_same_size, first, other)) or list(map(_DTYPE, other)) != dtypes:
+            return False
+    if not all(all(map(_IS_CPU, tensors)) for tensors in (first, *others)):
+        devices = list(map(_DEVICE, first))
+        if any(list(map(_DEVICE, other)) != devices for other in others):
+            return False
+    return all(map(Tensor.is_contiguous, first))
 
 
 def unusual(lists: Sequence[Sequence[Tensor]]) -> list[int]:
     """Where a step may fail: tensors at one place differ in shape, dtype or device, or one of them may not be written.
 
     It is a quick look at many tensors. What is found may be fine.
+
+    Raises:
+        TypeError: Something is no tensor.
     """
+    for tensors in lists:
+        for t in tensors:
+            if not isinstance(t, Tensor):
+                raise TypeError(f"optimizer.step: parameters, gradients and states are tensors, but got {typename(t)}")
     found: set[int] = set()
     for of in _SAME:
         first, *others = (list(map(of, tensors)) for tensors in lists)

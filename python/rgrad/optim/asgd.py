@@ -7,7 +7,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
-from ._update import Update, Values, Write, plus
+from ._update import Update, Values, Write, check_write, plus
 from .optimizer import Optimizer, Params, checked, checked_rate, option, scalar_state
 
 
@@ -92,6 +92,10 @@ class ASGD(Optimizer):
             # In the dtype of new states first, whatever dtype they were loaded in: as PyTorch does.
             eta_after = scalar_state(rate / (1 + lambd * rate * count) ** group["alpha"])
             mu_after = scalar_state(1 / max(1, count - group["t0"]))
+            for state in counted.states:
+                for rate_now, rate_after in ((state["eta"], eta_after), (state["mu"], mu_after)):
+                    if rate_now.is_frozen():
+                        check_write(rate_now, rate_after)
             for (eta, mu), part in counted.by([(s["eta"].item(), s["mu"].item()) for s in counted.states]):
                 yield _update.planned(
                     (group["maximize"], decay != 0, mu == 1),

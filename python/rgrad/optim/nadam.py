@@ -7,7 +7,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
-from ._update import Update, Values, Write, plus, plus_product, plus_quotient
+from ._update import Update, Values, Write, check_write, plus, plus_product, plus_quotient
 from .optimizer import Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
@@ -34,6 +34,15 @@ _update = Update(_formula)
 def _fade(states: list[dict[str, Any]], factor: float) -> None:
     for state in states:
         state["mu_product"].mul_(factor)
+
+
+def _faded(product: Tensor, factor: float) -> Any:
+    """The number that :func:`_fade` will write. It fails where that would."""
+    after = product.mul(factor)
+    if after.dtype != product.dtype or product.is_frozen():
+        check_write(product, after)
+        raise TypeError(f"NAdam.step: the state 'mu_product' must be a floating point tensor, but got {product.dtype}")
+    return after.item()
 
 
 class NAdam(Optimizer):
@@ -105,7 +114,7 @@ class NAdam(Optimizer):
         names = ("exp_avg", "exp_avg_sq")
         for count, counted in self._by_count(batch):
             now, following = (beta1 * (1.0 - 0.5 * 0.96 ** (t * fade)) for t in (count, count + 1))
-            for product, part in counted.by([state["mu_product"].mul(now).item() for state in counted.states]):
+            for product, part in counted.by([_faded(state["mu_product"], now) for state in counted.states]):
                 numbers = (
                     1 - rate * decay,
                     decay,

@@ -5,7 +5,7 @@ import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from .. import _core
@@ -15,7 +15,7 @@ from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
 from ._batch import Batch, Started
 from ._loaded import check_loaded
-from ._update import Steps, Update, Write
+from ._update import Steps, Update, Write, check_write
 
 Params = Iterable[Any]
 ParamsT = Iterable[Any]
@@ -110,6 +110,11 @@ required = _Required()
 
 
 _plus_one = Update(lambda options, tensors, numbers: {0: tensors[0].add(1.0)})
+
+
+def _count_each(states: list[dict[str, Any]]) -> None:
+    for state in states:
+        state["step"] += 1
 
 
 class Optimizer:
@@ -274,18 +279,21 @@ class Optimizer:
             pairs = [(group, self._batch(group, started)) for group in self.param_groups]
             pairs = [(group, batch) for group, batch in pairs if batch.params]
             writes = [write for group, batch in pairs for write in self._step_group(group, batch)]
-            # One write checks its tensors itself before the first is written, as long as their states fit.
-            if is_new or started or len(writes) > 1 or any(isinstance(write, Steps) for write in writes):
-                for write in writes:
+            seen = writes[0].seen() if len(writes) == 1 else None
+            is_checked = not is_new and not started and seen is not None and seen == self.__dict__.get("_seen")
+            for write in writes:
+                if not (is_checked and write.is_plain()):
                     write.check()
+            counts = [counts for _, batch in pairs for counts in self._counts(batch)]
             for write in writes:
                 write.run()
-            for _, batch in pairs:
-                self._count(batch)
+            for count in counts:
+                count()
         except BaseException:
             started.undo()
             raise
         self.__dict__.pop("_is_unchecked", None)
+        self.__dict__["_seen"] = seen
 
     def _batch(self, group: dict[str, Any], started: Started) -> Batch:
         batch = Batch([], [], [])
@@ -324,16 +332,26 @@ class Optimizer:
         """The parameters that have made equally many steps together, with how many these are, this one included."""
         return [(count + 1, part) for count, part in batch.by([float(state["step"]) for state in batch.states])]
 
-    def _count(self, batch: Batch) -> None:
-        """Count the step of each parameter."""
+    def _counts(self, batch: Batch) -> Iterator[Callable[[], None]]:
+        """What counts the step of each parameter. Nothing is counted yet.
+
+        Raises:
+            KeyError: A state has no counter.
+            RuntimeError: A counter may not be written.
+            TypeError: A counter is neither a tensor nor a number.
+        """
         if "step" not in self._counters:
             return
         counts = [state["step"] for state in batch.states]
-        if all(isinstance(count, Tensor) for count in counts):
-            _plus_one((), [counts], ())
+        if set(map(type, counts)) == {Tensor} and not any(map(Tensor.is_frozen, counts)):
+            yield partial(_plus_one, (), [counts], ())
             return
-        for state in batch.states:
-            state["step"] += 1
+        for count in counts:
+            if isinstance(count, Tensor):
+                check_write(count, count + 1)
+            elif not isinstance(count, (int, float)):
+                raise TypeError(f"{type(self).__name__}.step: a counter must be a tensor, but got {typename(count)}")
+        yield partial(_count_each, batch.states)
 
     # Hooks.
 
