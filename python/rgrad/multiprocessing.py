@@ -1,4 +1,4 @@
-"""Python's ``multiprocessing`` under PyTorch's name, for programs with loaders.
+"""Python's ``multiprocessing`` under PyTorch's name, and :func:`spawn`, which runs a function in several processes.
 
 Tensors are pickled with their values: a process that receives one has a copy, unless the tensor is in shared memory
 (:meth:`Tensor.share_memory_`, ``Module.share_memory``). Loaders send batches in shared memory whatever the strategy
@@ -9,7 +9,19 @@ import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
+from ._processes import (
+    ENV_VAR_PARALLEL_START,
+    ProcessContext,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
+
 __all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy"]
+__all__ += ["ENV_VAR_PARALLEL_START", "ProcessContext", "ProcessExitedException", "ProcessRaisedException"]
+__all__ += ["SpawnContext", "spawn", "start_processes"]
 __all__ += _python.__all__
 
 _strategy = "file_descriptor"
