@@ -54,6 +54,7 @@ _MODULES = (
     "cuda",
     "distributions",
     "func",
+    "hub",
     "jit",
     "linalg",
     "memory",

@@ -16,6 +16,7 @@ from . import cpu as cpu
 from . import cuda as cuda
 from . import distributions as distributions
 from . import func as func
+from . import hub as hub
 from . import jit as jit
 from . import linalg as linalg
 from . import memory as memory

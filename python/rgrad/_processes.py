@@ -247,14 +247,6 @@ def spawn(
     Raises:
         ProcessRaisedException: A process raised.
         ProcessExitedException: A process ended by a signal, or with another exit code than 0.
-
-    Example::
-
-        def work(index, words):
-            print(index, words)
-
-        if __name__ == "__main__":
-            rgrad.multiprocessing.spawn(work, args=("hello",), nprocs=2)
     """
     if start_method != "spawn":
         warnings.warn(

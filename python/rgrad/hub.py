@@ -1,0 +1,281 @@
+"""Models from folders with a ``hubconf.py``, and state dicts from URLs; PyTorch's cache of both is read, too.
+
+Code is never fetched: :func:`load` takes ``source="local"``, or a repository that is in the cache already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlparse
+from urllib.request import Request, urlopen
+
+from .serialization import load as _load
+
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+_CONF = "hubconf.py"
+_CHUNK = 1 << 17
+_names = list
+_dir: str | None = None
+
+
+def get_dir() -> str:
+    """The folder of the cache: what :func:`set_dir` was given, else ``$TORCH_HOME/hub``.
+
+    ``$TORCH_HOME`` is ``$XDG_CACHE_HOME/torch`` where it is not set, and that is ``~/.cache/torch``.
+    """
+    if _dir is not None:
+        return _dir
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    home = os.getenv("TORCH_HOME") or os.path.join(cache, "torch")
+    return str(Path(home).expanduser() / "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Let the cache be in another folder.
+
+    Args:
+        d: The folder.
+    """
+    global _dir
+    _dir = str(Path(d).expanduser())
+
+
+def _cached(github: str, force_reload: bool) -> Path:
+    """The folder of a repository in the cache.
+
+    Raises:
+        RuntimeError: It is not there, or shall be fetched again.
+        ValueError: The name is none.
+    """
+    found = re.fullmatch(r"([^/:]+)/([^/:]+)(?::(.+))?", github)
+    if found is None:
+        raise ValueError(f"hub: expected 'repo_owner/repo_name[:ref]', but got {github!r}")
+    owner, name, ref = found.groups()
+    if not force_reload:
+        for branch in (ref,) if ref else ("main", "master"):
+            folder = Path(get_dir(), f"{owner}_{name}_{branch.replace('/', '_')}")
+            if folder.is_dir():
+                return folder
+    raise RuntimeError(
+        f"hub: rgrad does not download code, and the repo could not be found in the cache ({get_dir()}). Fetch it with "
+        f"'git clone https://github.com/{owner}/{name}', read it, and load it with source=\"local\" and the folder"
+    )
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _conf_of(folder: Path) -> ModuleType:
+    """The module of the folder's ``hubconf.py``, executed."""
+    spec = importlib.util.spec_from_file_location(_CONF, folder / _CONF)
+    if spec is None or spec.loader is None:
+        raise AssertionError(f"failed to load spec from {folder / _CONF}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _entry(conf: ModuleType, model: Any) -> Any:
+    """A function of a ``hubconf.py``.
+
+    Raises:
+        RuntimeError: There is no such function, or a package that the file needs is missing.
+        ValueError: The name is no string.
+    """
+    if not isinstance(model, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    needed = getattr(conf, "dependencies", None) or ()
+    missing = [package for package in needed if importlib.util.find_spec(package) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    function = getattr(conf, model, None)
+    if not callable(function):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return function
+
+
+def list(
+    github: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: bool | str = "check",
+    verbose: bool = True,
+) -> _names[str]:
+    """The functions of a repository in the cache.
+
+    Args:
+        github: ``"repo_owner/repo_name[:ref]"``.
+        force_reload: Refused, since nothing is downloaded.
+        skip_validation: Has no effect.
+        trust_repo: Has no effect: what is in the cache was trusted.
+        verbose: Say where the cache is.
+
+    Raises:
+        RuntimeError: The repository is not in the cache.
+    """
+    folder = _cached(github, force_reload)
+    if verbose:
+        sys.stderr.write(f"Using cache found in {folder}\n")
+    with _importable(folder):
+        conf = _conf_of(folder)
+    return [name for name in dir(conf) if callable(getattr(conf, name)) and not name.startswith("_")]
+
+
+def help(
+    github: str,
+    model: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: bool | str = "check",
+) -> str | None:
+    """The docstring of a function of a repository in the cache.
+
+    Args:
+        github: ``"repo_owner/repo_name[:ref]"``.
+        model: The function's name.
+        force_reload: Refused, since nothing is downloaded.
+        skip_validation: Has no effect.
+        trust_repo: Has no effect: what is in the cache was trusted.
+
+    Raises:
+        RuntimeError: The repository is not in the cache, or has no such function.
+    """
+    folder = _cached(github, force_reload)
+    sys.stderr.write(f"Using cache found in {folder}\n")
+    with _importable(folder):
+        conf = _conf_of(folder)
+    text: str | None = _entry(conf, model).__doc__
+    return text
+
+
+def load(
+    repo_or_dir: str | os.PathLike[str],
+    model: str,
+    *args: Any,
+    source: str = "github",
+    trust_repo: bool | str = "check",
+    force_reload: bool = False,
+    verbose: bool = True,
+    skip_validation: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """What a function of a folder's ``hubconf.py`` returns. The folder's code runs: load only what you trust.
+
+    Args:
+        repo_or_dir: A folder, or ``"repo_owner/repo_name[:ref]"`` of a repository in the cache.
+        model: The function's name.
+        args: What it is called with.
+        source: ``"local"`` or ``"github"``.
+        trust_repo: Has no effect: what is in the cache was trusted.
+        force_reload: Refused for repositories, since nothing is downloaded.
+        verbose: Say where the cache is.
+        skip_validation: Has no effect.
+        kwargs: What it is called with.
+
+    Raises:
+        FileNotFoundError: The folder has no ``hubconf.py``.
+        RuntimeError: The repository is not in the cache, a package is missing, or there is no such function.
+        ValueError: There is no such source.
+    """
+    source = source.lower()
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        folder = _cached(str(repo_or_dir), force_reload)
+        if verbose:
+            sys.stderr.write(f"Using cache found in {folder}\n")
+    else:
+        folder = Path(repo_or_dir)
+    with _importable(folder):
+        return _entry(_conf_of(folder), model)(*args, **kwargs)
+
+
+def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Write what is at a URL to a file, which appears when it is whole.
+
+    Args:
+        url: What `urllib` opens.
+        dst: The file.
+        hash_prefix: With which the SHA-256 of the content must begin.
+        progress: Show how far it is, on stderr.
+
+    Raises:
+        RuntimeError: The hash is another one.
+        OSError: The URL cannot be read.
+    """
+    target = Path(dst).expanduser()
+    digest, done = hashlib.sha256(), 0
+    handle, part = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
+    try:
+        with open(handle, "wb") as file, urlopen(Request(url, headers={"User-Agent": "rgrad.hub"})) as answer:
+            size = int(answer.headers.get("Content-Length") or 0)
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                digest.update(chunk)
+                done += len(chunk)
+                if progress:
+                    sys.stderr.write(f"\r{100 * done / size:.1f}%" if size else f"\r{done} bytes")
+        if progress:
+            sys.stderr.write("\n")
+        if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+        # Temporary files are for their owner alone; a download has the permissions of any new file.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(part).chmod(0o666 & ~mask)
+        Path(part).replace(target)
+    finally:
+        Path(part).unlink(missing_ok=True)
+
+
+def load_state_dict_from_url(
+    url: str,
+    model_dir: str | None = None,
+    map_location: Any = None,
+    progress: bool = True,
+    check_hash: bool = False,
+    file_name: str | None = None,
+    weights_only: bool = False,
+) -> dict[str, Any]:
+    """What :func:`rgrad.load` reads from a URL. The file is kept, and read from there the next time.
+
+    Args:
+        url: What `urllib` opens.
+        model_dir: The folder of the file; ``checkpoints`` in :func:`get_dir` if None.
+        map_location: As in :func:`rgrad.load`.
+        progress: Show how far the download is, on stderr.
+        check_hash: Compare the SHA-256 of a download with the digits in its name, ``name-<digits>.pth``.
+        file_name: The file's name, if it is not the URL's.
+        weights_only: As in :func:`rgrad.load`; True reads files that are not trusted.
+
+    Raises:
+        RuntimeError: The hash is another one, or the file is none that ``save`` has written.
+        OSError: The URL cannot be read.
+    """
+    folder = Path(get_dir(), "checkpoints") if model_dir is None else Path(model_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = file_name if file_name is not None else Path(urlparse(url).path).name
+    file = folder / name
+    if not file.exists():
+        sys.stdout.write(f'Downloading: "{url}" to {file}\n')
+        digits = re.search(r"-([a-f0-9]*)\.", name) if check_hash else None
+        download_url_to_file(url, str(file), digits.group(1) if digits else None, progress)
+    state: dict[str, Any] = _load(file, map_location=map_location, weights_only=weights_only)
+    return state
