@@ -61,6 +61,7 @@ OWN_MODULES = {
     "rgrad.func.reverse": "torch.func is one file, over torch._functorch",
     "rgrad.memory": "reports and recordings of memory on every device",
     "rgrad.profile": "a command",
+    "rgrad.utils.benchmark.callgrind": "torch.utils.benchmark.utils.valgrind_wrapper has it",
     "rgrad.utils.benchmark.compare": "torch.utils.benchmark.utils has it",
     "rgrad.utils.benchmark.measurement": "torch.utils.benchmark.utils.common has it",
     "rgrad.utils.benchmark.timer": "torch.utils.benchmark.utils has it",

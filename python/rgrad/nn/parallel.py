@@ -6,14 +6,17 @@ without CUDA devices, but for what needs no device.
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, Never
 
 from .. import _core
 from .._core import Tensor
-from ..cuda._no_device import refuse
 from .modules.module import Module
 
 __all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+
+
+def _refuse(name: str) -> Never:
+    raise RuntimeError(f"nn.parallel.{name}: Found no NVIDIA driver on your system: there are no CUDA devices")
 
 
 def _checked(device: Any) -> None:
@@ -46,6 +49,10 @@ def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> 
         AssertionError: The module's parameters are not on CUDA devices.
         RuntimeError: So are its buffers, or all of them with ``detach``.
         ValueError: A device is no CUDA device.
+
+    Example:
+        >>> nn.parallel.replicate(nn.ReLU(), [0, 1])
+        [ReLU(), ReLU()]
     """
     for device in devices:
         _checked(device)
@@ -68,7 +75,7 @@ def _split(tensor: Tensor, devices: Sequence[Any], dim: int) -> tuple[Tensor, ..
         if device is None:
             raise ValueError("Expected a device with a specified index or an integer, but got: None")
     if any(device != -1 for device in devices):
-        refuse("nn.parallel.scatter")
+        _refuse("scatter")
     return tuple(tensor.chunk(len(devices), dim))
 
 
@@ -86,6 +93,10 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     Raises:
         RuntimeError: There is a tensor, and a device is not there.
         ValueError: There is a tensor, and a device is no CUDA device.
+
+    Example:
+        >>> [part.shape for part in nn.parallel.scatter(rgrad.ones(4, 3), [-1, -1])]
+        [rgrad.Size([2, 3]), rgrad.Size([2, 3])]
     """
     if isinstance(inputs, Tensor):
         return _split(inputs, target_gpus, dim)
@@ -113,6 +124,10 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
 
     Raises:
         AssertionError: The outputs are tensors.
+
+    Example:
+        >>> nn.parallel.gather([None, None], "cpu") is None
+        True
     """
     first = outputs[0]
     if isinstance(first, Tensor):
@@ -148,6 +163,13 @@ def parallel_apply(
         AssertionError: There are more or fewer inputs, arguments or devices than modules.
         RuntimeError: There are no CUDA devices.
         ValueError: A device is no CUDA device.
+
+    Example:
+        >>> try:
+        ...     nn.parallel.parallel_apply([nn.ReLU()], [])
+        ... except AssertionError as error:
+        ...     print(error)
+        The number of modules 1 is not equal to the number of inputs 0
     """
     for given, what in ((inputs, "inputs"), (kwargs_tup, "kwargs_tup"), (devices, "devices")):
         if given is not None and len(given) != len(modules):
@@ -157,7 +179,7 @@ def parallel_apply(
     for device in devices or ():
         if isinstance(device, (str, _core.device)) and _core.device(device).type != "cuda":
             raise ValueError(f"Expected a cuda device, but got: {device}")
-    refuse("nn.parallel.parallel_apply")
+    _refuse("parallel_apply")
 
 
 def data_parallel(
@@ -183,6 +205,13 @@ def data_parallel(
 
     Raises:
         RuntimeError: Always.
+
+    Example:
+        >>> try:
+        ...     nn.parallel.data_parallel(nn.ReLU(), rgrad.ones(2))
+        ... except RuntimeError as error:
+        ...     print(str(error).partition(": there")[0])
+        data_parallel: device type could not be determined
     """
     raise RuntimeError(
         "data_parallel: device type could not be determined: there are no CUDA devices; call the module itself"
@@ -232,6 +261,9 @@ class DataParallel(Module):
         Args:
             module: The module.
             device_ids: CUDA devices; see the function :func:`replicate`.
+
+        Returns:
+            One for each device.
         """
         return replicate(module, device_ids, not _core.is_grad_enabled())
 
@@ -242,6 +274,9 @@ class DataParallel(Module):
             inputs: The positional arguments.
             kwargs: The keyword arguments.
             device_ids: CUDA devices, -1 for the CPU; see the function :func:`scatter`.
+
+        Returns:
+            Tuples of positional and of keyword arguments.
         """
         parts = scatter(inputs, device_ids) if inputs else []
         named = scatter(kwargs, device_ids) if kwargs else []
@@ -256,6 +291,9 @@ class DataParallel(Module):
             replicas: The copies.
             inputs: The arguments of each of them.
             kwargs: The keyword arguments of each of them; see the function :func:`parallel_apply`.
+
+        Returns:
+            Nothing: it always raises.
         """
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
 
@@ -265,5 +303,8 @@ class DataParallel(Module):
         Args:
             outputs: One output of each device.
             output_device: Where to; see the function :func:`gather`.
+
+        Returns:
+            An object as each of the outputs.
         """
         return gather(outputs, output_device)

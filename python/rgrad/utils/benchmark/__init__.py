@@ -1,5 +1,9 @@
 """Timing of small pieces of code: `Timer`, the `Measurement` that it returns, and `Compare`, a table of several."""
 
+from .callgrind import CallgrindStats as CallgrindStats
+from .callgrind import CopyIfCallgrind as CopyIfCallgrind
+from .callgrind import FunctionCount as FunctionCount
+from .callgrind import FunctionCounts as FunctionCounts
 from .compare import Colorize as Colorize
 from .compare import Compare as Compare
 from .measurement import Measurement as Measurement
@@ -14,8 +18,12 @@ from .timer import Timer as Timer
 from .timer import timer as timer
 
 __all__ = [
+    "CallgrindStats",
     "Colorize",
     "Compare",
+    "CopyIfCallgrind",
+    "FunctionCount",
+    "FunctionCounts",
     "Language",
     "Measurement",
     "TaskSpec",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import textwrap
 import timeit
 from collections.abc import Callable
 from enum import Enum
-from shutil import which
 from time import perf_counter
 from typing import Any, Never
 
 from ... import _core
 from ..._fusion import fusion
+from ._valgrind import collect
+from .callgrind import CopyIfCallgrind
 from .measurement import Measurement, TaskSpec, set_torch_threads
 
 #: The most runs of one block.
@@ -87,7 +87,8 @@ class Timer:
         import rgrad
 
         stmt, setup = _unindented(stmt), _unindented(setup)
-        names = {"rgrad": rgrad, "torch": rgrad, **(globals or {})}
+        names = {"rgrad": rgrad, "torch": rgrad, **CopyIfCallgrind.unwrap_all(globals or {})}
+        self._globals = dict(globals or {})
         self._timer = timeit.Timer(stmt, setup, timer, names)
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
 
@@ -185,30 +186,27 @@ class Timer:
         repeats: int | None = None,
         collect_baseline: bool = True,
         retain_out_file: bool = False,
-    ) -> Never:
-        """Refused: instructions are not counted. Wrong arguments and statements raise what they raise in PyTorch.
+    ) -> Any:
+        """Count the instructions of the statement with valgrind's callgrind, in another process.
 
         Args:
-            number: How often the statement would run.
-            repeats: How often it would be measured.
-            collect_baseline: Not used.
-            retain_out_file: Not used.
+            number: How often the statement runs.
+            repeats: How often it is measured.
+            collect_baseline: Count those of a loop that does nothing, too.
+            retain_out_file: Keep what callgrind has written, as `CallgrindStats.stmt_callgrind_out`.
+
+        Returns:
+            A `CallgrindStats`, or as many of them as ``repeats`` says.
 
         Raises:
-            ValueError: ``repeats`` is less than 1.
-            OSError: Valgrind is not installed, or does not exist for this system.
-            NotImplementedError: It is.
+            ValueError: ``repeats`` is less than 1, or a global is not marked by `CopyIfCallgrind`.
+            OSError: Valgrind is not installed, does not exist for this system, or the process failed.
         """
         if repeats is not None and repeats < 1:
             raise ValueError("If specified, `repeats` must be >= 1")
         # A wrong statement is found first.
         self._timeit(1)
-        if sys.platform != "linux":
-            raise OSError("Valgrind is not supported on this platform.")
-        missing = [tool for tool in ("valgrind", "callgrind_control", "callgrind_annotate") if which(tool) is None]
-        if missing:
-            raise OSError("Missing: " + ", ".join(missing))
-        raise NotImplementedError(
-            "collect_callgrind: the module has no marks for callgrind, so instructions are not counted; use "
-            "blocked_autorange(), or run the whole program in valgrind --tool=callgrind"
+        found = collect(
+            self._task_spec, self._globals, number, repeats or 1, bool(collect_baseline), bool(retain_out_file)
         )
+        return found[0] if repeats is None else found
