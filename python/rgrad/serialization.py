@@ -20,6 +20,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from . import _core
@@ -210,6 +211,7 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
         TypeError: A key of a dict is no string, number or tuple; or an object cannot be pickled. A note says where it
             is. For some objects this is ``pickle.PicklingError`` or an AttributeError.
         ValueError: ``obj`` contains itself.
+        RuntimeError: The folder does not exist.
         OSError: The file cannot be written.
     """
     import json
@@ -227,6 +229,10 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
         arrays.append(array.astype(array.dtype.newbyteorder("<"), copy=False))
         what = {"dtype": str(tensor.dtype).rpartition(".")[2], "shape": [int(n) for n in tensor.shape]}
         described.append(what if tensor.device.type == "cpu" else {**what, "device": str(tensor.device)})
+    if isinstance(f, (str, os.PathLike)):
+        folder = Path(f).parent
+        if not folder.is_dir():
+            raise RuntimeError(f"save: Parent directory {folder} does not exist.")
     version = VERSION if writer.objects else 2
     header = {"format": FORMAT, "version": version, "tensors": described, "views": views, "obj": tree}
     with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
@@ -236,6 +242,15 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
                 out.write(array.reshape(-1).view(np.uint8).data)
         for i, written in enumerate(writer.objects):
             archive.writestr(f"objects/{i}", written)
+
+
+def _first_bytes(f: Any) -> bytes:
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return file.read(4)
+    f.seek(0)
+    start: bytes = f.read(4)
+    return start
 
 
 def load(
@@ -264,6 +279,8 @@ def load(
         What was saved.
 
     Raises:
+        AttributeError: The file cannot seek.
+        EOFError: The file is empty.
         FileNotFoundError: There is no such file.
         RuntimeError: The file is damaged, of another format or from a later version, or tensors were saved from a
             device that is not here and ``map_location`` names no other.
@@ -273,9 +290,22 @@ def load(
     import zipfile
 
     name = getattr(f, "name", f) if not isinstance(f, (str, os.PathLike)) else os.fspath(f)
+    if not isinstance(f, (str, os.PathLike)) and not all(hasattr(f, word) for word in ("read", "seek", "tell")):
+        raise AttributeError(
+            f"load: '{type(f).__name__}' object has no attribute 'seek': expected a path or a file that is seekable; "
+            "read others into io.BytesIO first"
+        )
     try:
         archive = zipfile.ZipFile(f)
     except (zipfile.BadZipFile, NotImplementedError) as error:
+        start = _first_bytes(f)
+        if not start:
+            raise EOFError(f"load: {name} is empty") from None
+        if start == b"PK\x03\x04":
+            raise RuntimeError(
+                f"load: {name} is damaged: failed reading zip archive: failed finding central directory; the end of "
+                "the file is missing, as after an interrupted copy"
+            ) from None
         raise RuntimeError(f"load: {name} is not a file written by rgrad.save ({error})") from None
     with archive:
         names = archive.namelist()
