@@ -63,6 +63,10 @@ def by_comparison(w: Any) -> Any:
     return (w > 0).to(real())
 
 
+def by_comparison_of_tensors(w: Any) -> Any:
+    return (w >= -w).to(real())
+
+
 CUTS = [
     (by_detach, "detach", "detach"),
     (by_data, "data", "data"),
@@ -71,6 +75,7 @@ CUTS = [
     (by_cast, "cast", "to"),
     (by_argmax, "no_derivative", "argmax"),
     (by_comparison, "no_derivative", "gt"),
+    (by_comparison_of_tensors, "no_derivative", "ge"),
 ]
 
 

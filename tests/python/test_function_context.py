@@ -270,3 +270,32 @@ def test_save_for_backward_takes_tensors_only() -> None:
         ctx.save_for_backward(x=x)
     with pytest.raises(TypeError, match="descriptor"):
         type(ctx).save_for_backward(x, x)
+
+
+def test_a_context_has_the_attributes_of_a_python_object() -> None:
+    class Scale(Function):
+        factor = 3
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.factor = 2
+            ctx.save_for_backward(x)
+            return x * ctx.factor
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * ctx.factor
+
+    y = Scale.apply(leaf(1.0, 2.0))
+    ctx = y.grad_fn
+    assert ctx.factor == 2
+    assert ctx.saved_tensors[0].tolist() == [1.0, 2.0]
+    assert ctx.needs_input_grad == (True,)
+    for name in ("_saved_x", "_raw_saved_x", "missing"):
+        assert not hasattr(ctx, name)
+        with pytest.raises(AttributeError, match=f"^'ScaleBackward' object has no attribute '{name}'$"):
+            getattr(ctx, name)
+    # A method may be read without a call.
+    save = ctx.save_for_backward
+    with pytest.raises(TypeError, match="can only save variables"):
+        save(1)

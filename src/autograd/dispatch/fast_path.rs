@@ -95,9 +95,9 @@ fn direct<const N: usize>(
         // Whether that is recorded depends on the other inputs: dispatch decides.
         return Ok(None);
     }
-    let records = any && record::records(mode);
-    if records && (ended || !op.differentiable(0)) {
-        // Dispatch records on the node which paths have ended, or on the result why it has no history.
+    let records = any && record::records(mode) && op.differentiable(0);
+    if records && ended {
+        // Dispatch records on the node which paths have ended.
         return Ok(None);
     }
     let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
@@ -107,7 +107,11 @@ fn direct<const N: usize>(
         drop(cores);
         if any || ended {
             let reason = missing_gradient::end_reason(mode, false);
-            missing_gradient::mark_results(row.info().name, reason, &inputs, std::slice::from_ref(&out));
+            let mut tensors: SmallVec<[&Tensor; N]> = SmallVec::new();
+            for i in (0..N).filter(|&i| !numbers.has(i)) {
+                tensors.push(inputs[i]);
+            }
+            missing_gradient::mark_results(row.info().name, reason, &tensors, std::slice::from_ref(&out));
         }
         if let Some(from) = from {
             profiler::ran(row.info().name, &inputs, numbers, from, Some(&out));

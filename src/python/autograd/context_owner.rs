@@ -272,6 +272,9 @@ pub(crate) fn preserve(class: &Bound<'_, PyType>) {
         (*class).tp_dealloc = Some(dealloc);
         (*class).tp_traverse = Some(traverse);
         (*class).tp_clear = Some(clear);
+        // Contexts have no attributes of saved values, which `PyNode` looks for. With Python's own function the interpreter calls methods without
+        // making an object of each.
+        (*class).tp_getattro = Some(ffi::PyObject_GenericGetAttr);
     }
 }
 
