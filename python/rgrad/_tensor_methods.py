@@ -11,7 +11,6 @@ import numpy as np
 from . import _core
 from ._checked import operation
 from ._core import Tensor
-from .autograd.grad_mode import no_grad
 from .cuda._no_device import refuse
 
 # ------------------------------------------------------------------------------------------------------------ devices
@@ -286,8 +285,7 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: An
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     angles = 3.141592653589793 * (_uniform(input, generator) - 0.5)
-    with no_grad():
-        return input.copy_(median + sigma * angles.tan())
+    return input.copy_(median + sigma * angles.tan())
 
 
 @operation("log_normal_")
@@ -313,7 +311,8 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: An
     _need_floats("log_normal_", input)
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
-    return input.normal_(mean, std, generator=generator).exp_()
+    made = _core.randn(input.shape, dtype=_core.float64, device="cpu", generator=generator)
+    return input.copy_((made * std + mean).exp())
 
 
 @operation("geometric_")
@@ -338,8 +337,7 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     made = (_uniform(input, generator).log() / _core.tensor(1.0 - p, dtype=_core.float64).log()).ceil().clamp(min=1)
-    with no_grad():
-        return input.copy_(made)
+    return input.copy_(made)
 
 
 @operation("poisson")

@@ -266,7 +266,7 @@ pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 }
 
 /// The gradient of an overwritten value.
-fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
+pub(crate) fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
     g.map(|g| Ok(Tensor::new(g.array().full_beside(&g.shape(), Scalar::Int(0), g.dtype())?))).transpose()
 }
 

@@ -3,7 +3,7 @@
 use super::batch;
 use super::create::make_room;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
-use crate::autograd::{Arrays, Name, OldValue, Op, Tangent, Tensor, Vjp, apply_inplace, level, primitives};
+use crate::autograd::{Arrays, Grads, Name, OldValue, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, primitives};
 use crate::backend::host;
 use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
@@ -270,6 +270,9 @@ struct Fill {
 impl Vjp for Fill {
     fn node_name(&self) -> Name {
         self.dist.node().into()
+    }
+    fn vjp(&self, _cx: &VjpCx<'_>, grads: &Grads) -> Result<Grads> {
+        Ok(smallvec![primitives::zeros_like(grads[0].as_ref())?])
     }
 }
 

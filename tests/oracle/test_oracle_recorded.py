@@ -170,6 +170,33 @@ def test_second_derivatives_of_piecewise_linear_operations(name: str, history: b
     compare(run)
 
 
+RANDOM = {
+    "normal_": lambda t: t.normal_(),
+    "uniform_": lambda t: t.uniform_(),
+    "exponential_": lambda t: t.exponential_(),
+    "random_": lambda t: t.random_(),
+    "bernoulli_": lambda t: t.bernoulli_(0.5),
+    "bernoulli_ of a tensor": lambda t: t.bernoulli_(t.detach().clamp(0, 1)),
+    "log_normal_": lambda t: t.log_normal_(),
+    "geometric_": lambda t: t.geometric_(0.5),
+    "cauchy_": lambda t: t.cauchy_(),
+    "fill_": lambda t: t.fill_(1),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_values_that_are_overwritten_have_gradients_of_0(name: str) -> None:
+    def run(T: Any, log: list[Any]) -> Any:
+        x = leaf(T, 0.2, 0.4)
+        y = x * 3
+        RANDOM[name](y)
+        y.sum().backward()
+        log.append((x.grad, y.requires_grad, y._version))
+        RANDOM[name](x)
+
+    compare(run)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
     compare(PROGRAMS[name])
