@@ -328,7 +328,7 @@ def test_a_node_refuses_more_index_tensors_than_it_can_save() -> None:
     assert x.grad.item() == 3
     for call in (
         lambda: x[(i,) * 27],
-        lambda: x.detach().index_put((i,) * 27, rgrad.ones(3, requires_grad=True)),
+        lambda: x.detach().index_put((i,) * 27, rgrad.ones(3, 1, 1, 1, requires_grad=True)),
         lambda: x.clone().__setitem__((i,) * 28, 1.0),
     ):
         with pytest.raises(RuntimeError, match="at most 26 index tensors can be differentiated through, but got 2[78]"):
