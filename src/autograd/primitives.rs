@@ -116,6 +116,13 @@ pub fn to_device(t: &Tensor, to: Device) -> Result<Tensor> {
     apply1_growing(&ToDevice { from, to }, &[t])
 }
 
+/// A value without dimensions on the device of `like`, expanded to its shape.
+pub(in crate::autograd) fn spread(value: &Tensor, like: &Tensor) -> Result<Tensor> {
+    let value = to_device(value, like.device())?;
+    let shape = like.shape();
+    if shape.is_empty() { Ok(value) } else { view(&value, ViewOp::Expand(shape)) }
+}
+
 // ---- sum to a shape --------------------------------------------------------------------------------------------------
 
 #[derive(Debug, Clone)]

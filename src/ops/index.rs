@@ -436,13 +436,8 @@ pub fn take(x: &Tensor, index: &Tensor) -> Result<Tensor> {
 
 /// Writes `values` where the index tensors point (`self[index] = values`); adds with `accumulate`, in the order of the positions.
 pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tensor], values: &Tensor, accumulate: bool) -> Result<Tensor> {
-    let target = target_shape(x, &plan, index)?;
-    let values = without_leading_ones(values, target.len())?;
     // The order of PyTorch's checks: shapes, dtypes, positions.
-    let shape = values.shape();
-    if !broadcast(&shape, &target).is_ok_and(|all| all == target) {
-        return Err(value_mismatch(&shape, &target));
-    }
+    let values = fitting(values, x, &plan, index)?;
     if x.dtype() != values.dtype() {
         return Err(Error::runtime(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
@@ -453,21 +448,18 @@ pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tenso
     put_at(place, x, plan, index, &values, accumulate, &INDEX_PUT, "index_put_")
 }
 
-/// The shape of what the positions name.
-fn target_shape(x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Dims> {
+/// Values for what the positions name: without the leading dimensions of size 1 that they have in excess.
+fn fitting(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Tensor> {
     let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();
     let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
-    Ok(plan.shape(&x.shape(), &index_shape(&refs)?))
-}
-
-/// Removes leading dimensions of size 1 that the values have in excess of the target.
-fn without_leading_ones(values: &Tensor, rank: usize) -> Result<Tensor> {
+    let target = plan.shape(&x.shape(), &index_shape(&refs)?);
     let shape = values.shape();
-    let extra = shape.len().saturating_sub(rank);
-    if extra > 0 && shape[..extra].iter().all(|n| *n == 1) {
-        return primitives::reshape(values, &shape[extra..]);
+    let extra = shape.len().saturating_sub(target.len());
+    let cut = if shape[..extra].iter().all(|n| *n == 1) { extra } else { 0 };
+    if !broadcast(&shape[cut..], &target).is_ok_and(|all| all == target) {
+        return Err(value_mismatch(&shape[cut..], &target));
     }
-    Ok(values.clone())
+    if cut == 0 { Ok(values.clone()) } else { primitives::reshape(values, &shape[cut..]) }
 }
 
 /// `x` with `alpha * source` added to the slices along `dim` that the index names.

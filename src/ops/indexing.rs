@@ -283,7 +283,7 @@ pub fn set(x: &Tensor, items: &[Index], value: Arg<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether one mask is the only tensor among the items.
+/// Whether one mask of bools is the only tensor among the items. One of uint8, an old form, converts nothing.
 fn masks_only(items: &[Index]) -> bool {
     let mut tensors = items.iter().filter(|i| matches!(i, Index::Tensor(_) | Index::Bool(_)));
     matches!((tensors.next(), tensors.next()), (Some(Index::Tensor(t)), None) if t.dtype() == DType::Bool)

@@ -5,13 +5,12 @@ use crate::autograd::dispatch::apply::apply1;
 use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::op::{Arrays, Op};
 use crate::autograd::engine::hooks::Grads;
-use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::graph::vjp::{Name, Vjp, VjpCx};
-use crate::autograd::primitives::to_device;
+use crate::autograd::primitives::spread;
 use crate::autograd::tensor::Tensor;
 use crate::autograd::transforms::forward_mode::Tangent;
 use crate::error::Result;
-use crate::layout::Scalar;
+use crate::layout::{Scalar, broadcast};
 use smallvec::smallvec;
 
 /// The first input. Its derivative by the second one is 0.
@@ -26,9 +25,7 @@ impl Vjp for Flat {
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut grads: Grads = smallvec![cx.needs(0).then(|| g.clone()), None];
         if cx.needs(1) {
-            let zero = to_device(&Tensor::new(Array::scalar(Scalar::Float(0.0), g.dtype())?), g.device())?;
-            let shape = g.shape();
-            grads[1] = Some(if shape.is_empty() { zero } else { view(&zero, ViewOp::Expand(shape))? });
+            grads[1] = Some(spread(&Tensor::new(Array::scalar(Scalar::Float(0.0), g.dtype())?), g)?);
         }
         Ok(grads)
     }
@@ -40,7 +37,7 @@ impl Op for Flat {
     }
 
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let shape = crate::layout::broadcast(x[0].shape(), x[1].shape())?;
+        let shape = broadcast(x[0].shape(), x[1].shape())?;
         Ok(smallvec![if shape[..] == *x[0].shape() { x[0].clone() } else { x[0].with_layout(x[0].layout().expand(&shape)?)? }])
     }
 
@@ -58,10 +55,15 @@ impl Op for Flat {
 }
 
 /// The derivative `made`, which nobody else holds, of an operation whose second derivative is 0 wherever it has one: if it has no history
-/// although it was made from `read`, it gets a node, so that differentiating it again gives zeros and no error.
-pub fn with_zero_second(made: Tensor, read: &Tensor, name: impl FnOnce() -> Name) -> Result<Tensor> {
-    if !mode::is_grad_enabled() || made.requires_grad() || !read.requires_grad() || made.shape() != read.shape() {
+/// although it depends on the saved tensor `read`, it gets a node, so that differentiating it again gives zeros and no error. `read` is
+/// unpacked only if that may be.
+pub fn with_zero_second(made: Tensor, read: impl FnOnce() -> Result<Tensor>, name: impl FnOnce() -> Name) -> Result<Tensor> {
+    if !mode::is_grad_enabled() || made.requires_grad() {
         return Ok(made);
     }
-    apply1(&Flat(name()), &[&made, read])
+    let read = read()?;
+    if !read.requires_grad() || made.shape() != read.shape() {
+        return Ok(made);
+    }
+    apply1(&Flat(name()), &[&made, &read])
 }

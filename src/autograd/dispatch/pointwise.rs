@@ -9,7 +9,6 @@ use crate::autograd::dispatch::op::{Arrays, Devices, Op, Saves};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::NodeOp;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
-use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::graph::vjp::{Name, Vjp, VjpCx};
 use crate::autograd::tensor::{Tensor, Value};
 use crate::autograd::transforms::forward_mode::{self, Jvp, Tangents};
@@ -176,7 +175,7 @@ impl PointwiseOp {
         let info = self.row.info();
         let read = if info.zero_second { xs.iter().chain([&y]).flatten().next().cloned() } else { None };
         let flat = |v: Tensor| match read {
-            Some(read) => with_zero_second(v, &read, || format!("{}Backward0", info.node_names[0].trim_end_matches('0')).into()),
+            Some(read) => with_zero_second(v, || Ok(read), || format!("{}Backward0", info.node_names[0].trim_end_matches('0')).into()),
             None => Ok(v),
         };
         let or_g = |t: Option<Tensor>| t.map_or_else(|| Expr::of(g.clone()), Expr::operand);
@@ -193,9 +192,7 @@ impl PointwiseOp {
         if v.rank() > 0 {
             return flat(v);
         }
-        let v = crate::autograd::primitives::to_device(&v, g.device())?;
-        let shape = g.shape();
-        flat(if shape.is_empty() { v } else { view(&v, ViewOp::Expand(shape))? })
+        flat(crate::autograd::primitives::spread(&v, g)?)
     }
 }
 

@@ -131,8 +131,8 @@ pub struct RowInfo {
     pub divides: bool,
     /// Whether operands must be of the first one's type, but for a last one without dimensions.
     pub unpromoted: bool,
-    /// Whether it is piecewise linear and the derivative of its derivative is recorded, as zeros: PyTorch gives zeros for these, and an error
-    /// for others (clamping, choosing).
+    /// Whether it is piecewise linear and the derivative of its derivative is recorded, as zeros. Not for clamping and choosing, whose
+    /// derivatives have no history in PyTorch either.
     pub zero_second: bool,
     /// Whether Python takes the parameters by keyword only.
     pub keyword_params: bool,

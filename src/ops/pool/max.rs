@@ -101,8 +101,7 @@ impl Vjp for MaxPool {
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let adjoint = self.adjoint();
         let made = apply1_growing(&adjoint, &[g, &cx.output(1)?.detach()])?;
-        let made = if g.requires_grad() { made } else { with_zero_second(made, &cx.input(0)?, || adjoint.node_name())? };
-        Ok(first_of(Some(made), self.inputs()))
+        Ok(first_of(Some(with_zero_second(made, || cx.input(0), || adjoint.node_name())?), self.inputs()))
     }
 }
 
