@@ -197,6 +197,25 @@ def test_values_that_are_overwritten_have_gradients_of_0(name: str) -> None:
     compare(run)
 
 
+COMPARISONS = ("lt_", "le_", "gt_", "ge_", "eq_", "ne_")
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("other", ["number", "tensor", "leaf"])
+def test_values_that_are_overwritten_by_a_comparison_have_gradients_of_0(name: str, other: str) -> None:
+    def run(T: Any, log: list[Any]) -> Any:
+        x = leaf(T, 0.2, 0.4)
+        y = x * 3
+        b = 0.7 if other == "number" else T.tensor([0.6, 0.7], dtype=T.float64, requires_grad=other == "leaf")
+        getattr(y, name)(b)
+        log.append((type(y.grad_fn).__name__, y.requires_grad, y))
+        y.sum().backward()
+        log.append((x.grad, b.grad if other == "leaf" else None))
+        getattr(x, name)(b)
+
+    compare(run)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
     compare(PROGRAMS[name])

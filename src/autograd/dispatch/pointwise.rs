@@ -130,7 +130,9 @@ impl PointwiseOp {
     /// The gradient of operand `i`.
     pub(in crate::autograd) fn grad(&self, i: usize, cx: &VjpCx<'_>, g: &Tensor) -> Result<Option<Tensor>> {
         let info = self.row.info();
-        let Some(reads) = info.operands[i].saves else { return Ok(None) };
+        let Some(reads) = info.operands[i].saves else {
+            return crate::autograd::primitives::zeros_like(Some(g));
+        };
         let n = info.arity();
         // Positions that the derivative does not read hold `g`.
         let mut xs: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();

@@ -322,6 +322,9 @@ fn add_to_sum(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
 
 /// The tangent of a pointwise row: for each operand the vjp applied to its tangent instead of the cotangent, summed.
 pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
+    if !cx.outputs[0].dtype().is_float() {
+        return Ok(Grads::from_elem(None, 1));
+    }
     let needs: SmallVec<[bool; 4]> = cx.tangents.iter().map(Option::is_some).collect();
     let node = cx.node(&needs)?;
     let vjp = VjpCx::new(&node, &needs);

@@ -59,7 +59,7 @@ macro_rules! arithmetic {
         b(g) { g.lit(0.0) }
     }
     /// The quotient rounded towards minus infinity, without derivative.
-    Num FloorDivide = "floor_divide" NoBool [NotImplemented](a, b), divides { a.div_floor(b) }
+    Num FloorDivide = "floor_divide" NoBool [FloorDivideBackward0](a, b), divides { a.div_floor(b) }
     /// The remainder of the division truncated towards zero; it has the sign of the dividend.
     Num Fmod = "fmod" NoBool [FmodBackward1, FmodBackward0](a in 1.1 to 1.9, b in 0.9 to 1.05) number_attributes [], divides {
         a.fmod(b);

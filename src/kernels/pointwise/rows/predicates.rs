@@ -1,21 +1,21 @@
-//! Comparisons, logic and bits: what has no derivative.
+//! Comparisons, logic and bits: what has no derivative. Written over a tensor of floats, they have a node, which gives zeros.
 
 macro_rules! predicates {
     ([$($before:tt)*] $next:ident $($rest:ident)*) => { $next! { [$($before)*
 
     // ------------------------------------------------------------------------------------------------------------- comparisons
     /// Whether both inputs are equal.
-    Test Eq = "eq" Compare [NoBackward](a, b) { a.eq(&b) }
+    Test Eq = "eq" Compare [EqBackward1, EqBackward0](a, b) { a.eq(&b) }
     /// Whether the inputs differ (true where one is nan).
-    Test Ne = "ne" Compare [NoBackward](a, b) also ["not_equal"] { a.ne(&b) }
+    Test Ne = "ne" Compare [NeBackward1, NeBackward0](a, b) also ["not_equal"] { a.ne(&b) }
     /// Whether the first input is less.
-    Cmp Lt = "lt" Compare [NoBackward](a, b) also ["less"] { a.lt(&b) }
+    Cmp Lt = "lt" Compare [LtBackward1, LtBackward0](a, b) also ["less"] { a.lt(&b) }
     /// Whether the first input is less or equal.
-    Cmp Le = "le" Compare [NoBackward](a, b) also ["less_equal"] { a.le(&b) }
+    Cmp Le = "le" Compare [LeBackward1, LeBackward0](a, b) also ["less_equal"] { a.le(&b) }
     /// Whether the first input is greater.
-    Cmp Gt = "gt" Compare [NoBackward](a, b) also ["greater"] { a.gt(&b) }
+    Cmp Gt = "gt" Compare [GtBackward1, GtBackward0](a, b) also ["greater"] { a.gt(&b) }
     /// Whether the first input is greater or equal.
-    Cmp Ge = "ge" Compare [NoBackward](a, b) also ["greater_equal"] { a.ge(&b) }
+    Cmp Ge = "ge" Compare [GeBackward1, GeBackward0](a, b) also ["greater_equal"] { a.ge(&b) }
     /// Whether the input is nan.
     Test IsNan = "isnan" Compare [NoBackward](x), no_in_place { x.is_nan() }
     /// Whether the input is infinite.
@@ -27,13 +27,13 @@ macro_rules! predicates {
     /// Whether the input is minus infinity.
     Cmp IsNegInf = "isneginf" Compare [NoBackward](x), no_in_place { x.is_inf().and(x.lt(&x.lit(0.0))) }
     /// Whether both inputs are true (not zero).
-    Test LogicalAnd = "logical_and" Logic [NoBackward](a, b) { a.truthy().and(b.truthy()) }
+    Test LogicalAnd = "logical_and" Logic [LogicalAndBackward0](a, b) { a.truthy().and(b.truthy()) }
     /// Whether one of the inputs is true (not zero).
-    Test LogicalOr = "logical_or" Logic [NoBackward](a, b) { a.truthy().or(b.truthy()) }
+    Test LogicalOr = "logical_or" Logic [LogicalOrBackward0](a, b) { a.truthy().or(b.truthy()) }
     /// Whether just one of the inputs is true (not zero).
-    Test LogicalXor = "logical_xor" Logic [NoBackward](a, b) { a.truthy().xor(b.truthy()) }
+    Test LogicalXor = "logical_xor" Logic [LogicalXorBackward0](a, b) { a.truthy().xor(b.truthy()) }
     /// Whether the input is zero.
-    Test LogicalNot = "logical_not" Logic [NoBackward](x) { x.truthy().not() }
+    Test LogicalNot = "logical_not" Logic [LogicalNotBackward0](x) { x.truthy().not() }
 
     // -------------------------------------------------------------------------------------------------------------------- bits
     /// The bits that both inputs have.
