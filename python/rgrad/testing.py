@@ -1,11 +1,13 @@
 """Comparing tensors in tests."""
 
 import cmath
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _core
 from ._core import Tensor, dtype
+from ._info import finfo
 
 __all__ = ["assert_close", "make_tensor"]
 
@@ -220,26 +222,52 @@ def make_tensor(
     high: float | None = None,
     requires_grad: bool = False,
     noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """A tensor of random values in [low, high): by default [-9, 9) for floats, [-9, 10) or [0, 10) for whole numbers.
 
-    ``noncontiguous`` takes every second element of a larger tensor (nothing changes below 2 elements).
+    Args:
+        shape: The sizes, or one sequence of them.
+        dtype: Of the result.
+        device: Of the result; None is the default device.
+        low: The least value.
+        high: The bound above, not reached.
+        requires_grad: Only for floats.
+        noncontiguous: Take every second element of a larger tensor (nothing changes below 2 elements).
+        exclude_zero: Replace zeros: by 1 in whole numbers and truth values, by the least normal number in floats.
+        memory_format: The order of dimensions in memory; not with ``noncontiguous``.
+
+    Raises:
+        ValueError: A bound is nan, ``low`` is not below ``high``, ``requires_grad`` of whole numbers, or both
+            ``noncontiguous`` and ``memory_format``.
     """
+    if noncontiguous and memory_format is not None:
+        raise ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+            f"{noncontiguous=} and {memory_format=}"
+        )
+    floats = dtype.is_floating_point
+    if requires_grad and not floats:
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
+    usual = (-9, 9) if floats else (0, 2) if dtype == _core.bool else (-9 if dtype.is_signed else 0, 10)
+    low, high = (usual[0] if low is None else low), (usual[1] if high is None else high)
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
+    if low >= high and not (floats and low == high):
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    count = 1
-    for n in sizes:
-        count *= n
-    spread = noncontiguous and count > 1
+    spread = noncontiguous and math.prod(sizes) > 1
     full = (*sizes, 2) if spread else sizes
-    if dtype == _core.bool:
-        values = _core.randint(0, 2, full, device="cpu").to(dtype)
-    elif dtype.is_floating_point:
-        a, b = (-9.0 if low is None else low), (9.0 if high is None else high)
-        values = (_core.rand(full, dtype=_core.float64, device="cpu") * (b - a) + a).to(dtype)
+    if floats:
+        values = (_core.rand(full, dtype=_core.float64, device="cpu") * (high - low) + low).to(dtype)
     else:
-        a, b = (-9 if dtype.is_signed else 0) if low is None else low, 10 if high is None else high
-        values = _core.randint(int(a), int(b), full, device="cpu").to(dtype)
+        values = _core.randint(math.ceil(low), math.ceil(high), full, device="cpu").to(dtype)
+    if exclude_zero:
+        values = values.masked_fill(values == 0, finfo(dtype).tiny if floats else 1)
     values = values.to(_core.get_default_device() if device is None else device)
     if spread:
         values = values[..., 0]
+    if memory_format is not None:
+        values = values.clone(memory_format=memory_format)
     return _core._require_grad(values, requires_grad)

@@ -322,3 +322,13 @@ def test_gradients_are_clipped_together() -> None:
         nn.utils.clip_grad_norm_((p for p in []), 1.0)
     with pytest.warns(FutureWarning, match="clip_grad_norm"):
         assert nn.utils.clip_grad_norm(params, 0.25).item() == pytest.approx(2.5)
+
+
+def test_state_dict_takes_its_arguments_by_position() -> None:
+    layer = nn.Linear(2, 1)
+    with pytest.warns(FutureWarning, match="Positional args are being deprecated"):
+        state = layer.state_dict(None, "a.", True)
+    assert list(state) == ["a.weight", "a.bias"]
+    assert state["a.weight"] is layer.weight
+    with pytest.raises(TypeError, match="by position"):
+        layer.state_dict(None, "", True, 1)

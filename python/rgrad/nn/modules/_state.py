@@ -218,10 +218,13 @@ class HasState:
         if type(self).get_extra_state is not HasState.get_extra_state:
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """The parameters and the persistent buffers of the tree by dotted name.
 
         Args:
+            args: ``destination``, ``prefix`` and ``keep_vars`` by position (deprecated).
             destination: A dict to fill and return.
             prefix: What stands before the names.
             keep_vars: Give parameters and buffers themselves; else they are detached.
@@ -236,6 +239,19 @@ class HasState:
             >>> nn.Linear(2, 1).load_state_dict(layer.state_dict())
             <All keys matched successfully>
         """
+        if args:
+            if len(args) > 3:
+                raise TypeError(
+                    f"state_dict() takes destination, prefix and keep_vars by position, got {len(args)} arguments"
+                )
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead: destination, prefix, keep_vars.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 and prefix == "" else prefix
+            keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()

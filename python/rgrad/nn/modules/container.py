@@ -68,9 +68,9 @@ class _Listed(Module):
         self._renumber(modules)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Self:
-        """Add ``modules`` at the end, in order; gives this container."""
-        for module in list(modules):
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add the modules of ``sequential`` at the end, in order; gives this container."""
+        for module in list(sequential):
             self.append(module)
         return self
 
