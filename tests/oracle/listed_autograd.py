@@ -92,6 +92,17 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         "Inplace update to inference tensor outside InferenceMode",
         [1.0, 1.0],
     ),
+    "What is overwritten by a value without derivative has the gradient 0": (
+        """
+        x = T.ones(2, requires_grad=True)
+        y = x * 2
+        y.logical_not_()
+        y.sum().backward()
+        result = x.grad.tolist()
+        """,
+        [0.0, 0.0],
+        [2.0, 2.0],
+    ),
     "The gradient of `as_strided_scatter` is 0 where the view was replaced": (
         """
         x = T.zeros(3, requires_grad=True)
