@@ -333,6 +333,12 @@ def _called(name: str, node_name: str, kind: str, inputs: tuple[Any, ...]) -> Op
     return found
 
 
+# Nodes that do not tell the overload.
+_WITHOUT_DERIVATIVE = {"NoBackward", "NotDifferentiable"} | {
+    f"{name}Backward{i}" for name in ("Eq", "Ne", "Lt", "Le", "Gt", "Ge") for i in range(2)
+}
+
+
 def _of_node(name: str, node_name: str, inputs: tuple[Any, ...]) -> tuple[str, str]:
     tensors = sum(isinstance(i, Tensor) for i in inputs)
     if node_name == "BmmBackward0" and any(i.dim() <= 2 for i in inputs):
@@ -344,7 +350,7 @@ def _of_node(name: str, node_name: str, inputs: tuple[Any, ...]) -> tuple[str, s
         return node_name[: -len("Backward1")].replace("M", "_m").lower(), "Tensor"
     if node_name == "RemainderBackward1":
         return "remainder", "Tensor" if tensors > 1 else "Scalar_Tensor"
-    if node_name in ("NoBackward", "NotDifferentiable", "NotImplemented"):
+    if node_name in _WITHOUT_DERIVATIVE:
         base = name
         overload = "Tensor" if tensors > 1 else "Scalar"
         known = aten._known.get(base, ("default",))

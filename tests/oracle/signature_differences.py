@@ -94,5 +94,4 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
     "memory is not looked at from outside of its tensor": {
         "Tensor.set_": {"storage_offset is missing", "size is missing", "stride is missing"},
     },
-    "dtypes and memory formats that do not exist here": {},
 }

@@ -98,6 +98,14 @@ SINGLE = [
 ]
 
 
+# By number and by tensor, in place too: nodes that give 0, and none out of place.
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floor_divide"):
+    SINGLE += [f"{_form}({_other})" for _form in (f"m.{_name}", f"(m * 1).{_name}_") for _other in ("1.0", "n")]
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    SINGLE += [f"m.{_name}(n)", f"(m * 1).{_name}_(n)"]
+SINGLE += ["m.logical_not()", "(m * 1).logical_not_()"]
+
+
 @pytest.mark.parametrize("code", SINGLE)
 def test_a_policy_is_asked_about_the_same_operations(code: str) -> None:
     around = [WITHIN[code]] if code in WITHIN else []

@@ -505,3 +505,17 @@ def test_flipped_tensors_keep_the_order_of_dimensions() -> None:
     x = rgrad.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)
     assert x.flip(0).stride() == x.stride()
     assert x.flip(0).tolist() == x.tolist()[::-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["logical_not_", "logical_and_", "logical_or_", "logical_xor_", "floor_divide_", "lt_", "eq_"]
+)
+def test_what_is_overwritten_by_a_value_without_derivative_has_the_gradient_0(name: str) -> None:
+    x = rgrad.tensor([0.5, 2.0], dtype=rgrad.float64, requires_grad=True)
+    other = rgrad.tensor([1.0, 3.0], dtype=rgrad.float64, requires_grad=name != "logical_not_")
+    y = x * 2
+    getattr(y, name)(*([] if name == "logical_not_" else [other]))
+    (y + x).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+    if other.requires_grad:
+        assert other.grad.tolist() == [0, 0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import rgrad
@@ -32,6 +34,6 @@ def test_the_order_in_memory_can_be_chosen() -> None:
         ({"dtype": rgrad.int64, "requires_grad": True}, "not supported for boolean and integral"),
     ],
 )
-def test_what_cannot_be_made_is_refused(options: dict[str, object], text: str) -> None:
+def test_what_cannot_be_made_is_refused(options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        make_tensor(3, **{"dtype": rgrad.float32, **options})  # type: ignore[arg-type]
+        make_tensor(3, **{"dtype": rgrad.float32, **options})

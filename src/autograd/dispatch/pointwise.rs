@@ -10,6 +10,7 @@ use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::NodeOp;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::graph::vjp::{Name, Vjp, VjpCx};
+use crate::autograd::primitives;
 use crate::autograd::tensor::{Tensor, Value};
 use crate::autograd::transforms::forward_mode::{self, Jvp, Tangents};
 use crate::error::{Error, Result};
@@ -127,12 +128,10 @@ impl PointwiseOp {
         Func::forward(self.row)
     }
 
-    /// The gradient of operand `i`.
+    /// The gradient of operand `i`: zeros without a derivative, where the result was written over a tensor with history.
     pub(in crate::autograd) fn grad(&self, i: usize, cx: &VjpCx<'_>, g: &Tensor) -> Result<Option<Tensor>> {
         let info = self.row.info();
-        let Some(reads) = info.operands[i].saves else {
-            return crate::autograd::primitives::zeros_like(Some(g));
-        };
+        let Some(reads) = info.operands[i].saves else { return primitives::zeros_like(Some(g)) };
         let n = info.arity();
         // Positions that the derivative does not read hold `g`.
         let mut xs: SmallVec<[Option<Tensor>; 3]> = SmallVec::new();
@@ -194,7 +193,7 @@ impl PointwiseOp {
         if v.rank() > 0 {
             return flat(v);
         }
-        flat(crate::autograd::primitives::spread(&v, g)?)
+        flat(primitives::spread(&v, g)?)
     }
 }
 

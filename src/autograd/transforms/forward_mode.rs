@@ -322,6 +322,7 @@ fn add_to_sum(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
 
 /// The tangent of a pointwise row: for each operand the vjp applied to its tangent instead of the cotangent, summed.
 pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
+    // Truth values and integers have no tangents.
     if !cx.outputs[0].dtype().is_float() {
         return Ok(Grads::from_elem(None, 1));
     }
