@@ -298,7 +298,7 @@ def class_stub(name: str, cls: type) -> str:
     except TypeError:
         lines.append("@final")
     else:
-        if not issubclass(cls, BaseException):
+        if not issubclass(cls, BaseException) and cls.__basicsize__ > object.__basicsize__:
             # Memory layout of its own: no class can derive from two of these.
             lines.append("@disjoint_base")
     lines.append(f"class {name}({', '.join(shown)}):" if shown else f"class {name}:")

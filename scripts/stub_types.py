@@ -38,7 +38,7 @@ PARAMETERS = {
         "_set_multithreading_enabled.on _require_grad.on set_materialize_grads.value _set_fusion.enabled "
         "training transposed use_input_stats cudnn_enable cudnn_enabled is_causal enable_gqa "
         "set_autocast_enabled.enabled set_autocast_cache_enabled.enabled "
-        "_set_fast_path.on materialize accumulate_grad allow_unreachable _after_fork.child "
+        "_set_fast_path.on _watch_modules.on materialize accumulate_grad allow_unreachable _after_fork.child "
         "_start_memory_recording.modules _hide_tangents.below",
     ),
     **each(
@@ -156,7 +156,7 @@ RESULTS = {
         "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "
         "save_for_forward set_materialize_grads register_hooks set_autocast_enabled set_autocast_dtype "
         "set_autocast_cache_enabled clear_autocast_cache __init__ _profiler_stop _start_memory_recording "
-        "_stop_memory_recording _unhide_tangents",
+        "_stop_memory_recording _unhide_tangents _define_module _watch_modules",
     ),
     **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype"),
     **each("device", "get_default_device"),

@@ -1931,6 +1931,10 @@ class _GraphNodes:
     def sites(self) -> Any:
         """Where they were recorded, as "file:line in function"; None where that is unknown."""
 
+class _ModuleCall:
+    """The base class of modules: their calls."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 @final
 class _PassesWanted:
     """While one of these lives, backward passes can tell what they are going to run: for instance how many of these
@@ -2071,6 +2075,9 @@ def _current_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, or -1."""
 
 _declared_functions: dict[_str, Any]
+
+def _define_module(module: Any) -> None:
+    """Tells the class `Module`, once it is defined."""
 
 def _describe_call_site() -> _str | None:
     """The file, line and function of the operation that is being called now, or None."""
@@ -2402,6 +2409,9 @@ def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
     """The tensor that a tensor of a level wraps, with the batch dimension first, and True; the tensor itself and
     False if it is of another level.
     """
+
+def _watch_modules(on: _bool) -> None:
+    """Whether calls of all modules are watched by hooks."""
 
 def _wgpu_check_process() -> None:
     """Raises RuntimeError in a child of a process that has used a device."""
@@ -5017,6 +5027,7 @@ __all__ = [
     "_FunctionClass",
     "_FunctionCtx",
     "_GraphNodes",
+    "_ModuleCall",
     "_PassesWanted",
     "_UpdateFormula",
     "__version__",
@@ -5032,6 +5043,7 @@ __all__ = [
     "_convolution_weight",
     "_current_graph_task_id",
     "_declared_functions",
+    "_define_module",
     "_describe_call_site",
     "_disabled_torch_function_impl",
     "_enter_dual",
@@ -5116,6 +5128,7 @@ __all__ = [
     "_unrelated",
     "_unused_total",
     "_unwrap",
+    "_watch_modules",
     "_wgpu_check_process",
     "_wgpu_counts",
     "_wgpu_description",

@@ -28,6 +28,6 @@ pub use graph::view::{
     unrelated, view, view_as, view_inplace, views,
 };
 pub use graph::vjp::{Name, Vjp, VjpCx};
-pub use tensor::{Tensor, Value, WeakTensor, ownership};
+pub use tensor::{Tensor, Value, WeakTensor, census, ownership};
 pub use transforms::forward_mode::{self, Jvp, Tangent, Tangents};
 pub use transforms::{batching, dual_levels, level, mutation_guard, view_tangents};

@@ -13,6 +13,7 @@ mod errors;
 mod functions;
 mod host;
 mod macros;
+mod module_call;
 mod overrides;
 mod runtime;
 mod signatures;
@@ -49,6 +50,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(m)?;
     convert::register(m)?;
     functions::register(m)?;
+    module_call::register(m)?;
     autograd::saved::register(m)?;
     autograd::function::register(m)?;
     autograd::register(m)?;

@@ -56,7 +56,7 @@ def test_calls_nest_and_end_with_errors() -> None:
         "Tanh",
         "-Tanh",
     ]
-    assert not _global_hooks.hooked
+    assert not _global_hooks.hooked()
 
 
 def test_a_call_that_began_before_is_not_told_of() -> None:
@@ -110,5 +110,5 @@ def test_all_readers_at_once() -> None:
     assert {"Sequential", "Sequential.0", "Sequential.1"} <= set(counter.get_flop_counts())
     assert {"nn.Module: Linear_0", "nn.Module: Linear_1"} <= {e.name for e in prof.events()}
     assert "Sequential.1" in dict(recording.snapshot().peak_by("module"))
-    assert not _global_hooks.hooked
+    assert not _global_hooks.hooked()
     del kept

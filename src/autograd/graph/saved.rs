@@ -247,6 +247,19 @@ impl Saved {
 }
 
 impl Node {
+    /// What `f` makes of a saved input that is as it was saved. None for everything else, and where `f` gives None; then `unpack` says more.
+    /// `f` runs under the node's lock and must do nothing but read.
+    #[inline]
+    pub fn unchanged_input<R>(&self, position: usize, f: impl FnOnce(&Tensor) -> Option<R>) -> Option<R> {
+        let state = self.state();
+        let Some(Saved::Input { tensor, version }) = state.saved.get(position) else { return None };
+        let unchanged = {
+            let core = tensor.read();
+            !core.is_detached() && core.with_storage(|s| core.version.current(s)) == *version
+        };
+        if unchanged { f(tensor) } else { None }
+    }
+
     /// An error if input `i`, whose history `detach_` has taken, had a node when it was saved.
     #[cold]
     fn check_was_leaf(&self, i: usize) -> Result<()> {

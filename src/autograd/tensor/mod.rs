@@ -3,6 +3,7 @@
 //! `tensor` is the type, `core` what it holds, `grad` its gradient, `sharing` has tensors that share memory, `handle` and `lock` keep small tensors cheap, `slot` holds the embedding
 //! language's object, `ownership` is the view of the garbage collector. Not here: values without history (`array`).
 
+pub mod census;
 mod core;
 pub(super) mod grad;
 pub(super) mod handle;

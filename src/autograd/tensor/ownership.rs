@@ -2,10 +2,13 @@
 //!
 //! Only what the tensor owns is followed: a shared value is passed through when all of its handles have been found on the way, since one that is
 //! held from elsewhere may be in use there, and freeing it would be too early. No lock is waited for.
+//!
+//! Not here: values whose handles lie in several objects (`census`).
 
 use crate::autograd::graph::node::{Node, NodeOp};
 use crate::autograd::tensor::{Tensor, WeakTensor};
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -19,7 +22,59 @@ pub enum Foreign<'a> {
     Function(&'a dyn Any),
 }
 
-enum Reachable {
+/// What is found in a tensor or a node: handles of others, and foreign objects.
+pub(super) trait PartVisitor {
+    fn tensor(&mut self, t: &Tensor);
+    fn node(&mut self, n: &Arc<Node>);
+    fn foreign(&mut self, f: Foreign<'_>);
+}
+
+/// Shows what a tensor holds itself. Nothing if another thread writes it.
+pub(super) fn parts_of(t: &Tensor, v: &mut impl PartVisitor) {
+    let Some(core) = t.try_read() else { return };
+    if let Some(m) = &core.meta {
+        for (_, h) in &m.hooks.tensor {
+            v.foreign(Foreign::Hook(h.as_any()));
+        }
+        for (_, h) in &m.hooks.post_accumulate {
+            v.foreign(Foreign::Hook(h.as_any()));
+        }
+        for held in [&m.grad, &m.tangent].into_iter().flatten() {
+            v.tensor(held);
+        }
+        if let Some(view) = &m.view {
+            v.tensor(&view.base);
+        }
+    }
+    if let Some(e) = &core.grad_fn {
+        v.node(&e.node);
+    }
+}
+
+/// Shows what a node holds itself; `function`: with the object of its Function.
+pub(super) fn parts_of_node(n: &Arc<Node>, function: bool, v: &mut impl PartVisitor) {
+    match n.op() {
+        NodeOp::Other(o) if Arc::strong_count(o) == 1 => {
+            if function && let Some(a) = o.as_any() {
+                v.foreign(Foreign::Function(a));
+            }
+            if let Some(inner) = o.inner() {
+                v.node(inner);
+            }
+        }
+        NodeOp::Accumulate(leaf) => v.tensor(leaf),
+        _ => {}
+    }
+    let shared = RefCell::new(&mut *v);
+    n.try_parts(&mut |h| shared.borrow_mut().foreign(Foreign::Hook(h)), &mut |s| shared.borrow_mut().tensor(s), &mut |e| {
+        shared.borrow_mut().node(e)
+    });
+    for e in n.edges().iter().flatten() {
+        v.node(&e.node);
+    }
+}
+
+pub(super) enum Reachable {
     Tensor(Tensor),
     Node(Arc<Node>),
 }
@@ -32,11 +87,44 @@ struct OwnedWalk<'a> {
     /// How many handles of shared values were found, by address.
     found: HashMap<usize, usize>,
     work: Vec<Reachable>,
+    f: &'a mut dyn FnMut(Foreign<'_>),
+}
+
+impl PartVisitor for OwnedWalk<'_> {
+    fn tensor(&mut self, t: &Tensor) {
+        if self.start.is_some_and(|s| t.same(s)) {
+            self.of_start += 1;
+        } else if self.is_last(t.id(), t.holders()) {
+            self.work.push(Reachable::Tensor(t.clone()));
+        }
+    }
+
+    /// Follows an edge. A node that its own object holds, too, is that object's matter: only that is shown.
+    fn node(&mut self, n: &Arc<Node>) {
+        match n.op() {
+            NodeOp::Other(o) if o.owned_by_object() => {
+                if self.is_last(Arc::as_ptr(n).addr(), Arc::strong_count(n) - 1)
+                    && let Some(a) = o.as_any()
+                {
+                    (self.f)(Foreign::Function(a));
+                }
+            }
+            _ => {
+                if self.is_last(Arc::as_ptr(n).addr(), Arc::strong_count(n)) {
+                    self.work.push(Reachable::Node(n.clone()));
+                }
+            }
+        }
+    }
+
+    fn foreign(&mut self, f: Foreign<'_>) {
+        (self.f)(f);
+    }
 }
 
 impl<'a> OwnedWalk<'a> {
-    fn new(start: Option<&'a Tensor>) -> OwnedWalk<'a> {
-        OwnedWalk { start, of_start: 0, found: HashMap::new(), work: Vec::new() }
+    fn new(start: Option<&'a Tensor>, f: &'a mut dyn FnMut(Foreign<'_>)) -> OwnedWalk<'a> {
+        OwnedWalk { start, of_start: 0, found: HashMap::new(), work: Vec::new(), f }
     }
 
     /// Whether the handle just found is the last of `count`.
@@ -49,105 +137,31 @@ impl<'a> OwnedWalk<'a> {
         *n == count
     }
 
-    fn reach(&mut self, t: &Tensor) {
-        if self.start.is_some_and(|s| t.same(s)) {
-            self.of_start += 1;
-        } else if self.is_last(t.id(), t.holders()) {
-            self.work.push(Reachable::Tensor(t.clone()));
-        }
-    }
-
-    /// Follows an edge. A node that its own object holds, too, is that object's matter: only that is shown.
-    fn reach_node(&mut self, n: &Arc<Node>, f: &mut dyn FnMut(Foreign<'_>)) {
-        match n.op() {
-            NodeOp::Other(o) if o.owned_by_object() => {
-                if self.is_last(Arc::as_ptr(n).addr(), Arc::strong_count(n) - 1)
-                    && let Some(a) = o.as_any()
-                {
-                    f(Foreign::Function(a));
-                }
-            }
-            _ => {
-                if self.is_last(Arc::as_ptr(n).addr(), Arc::strong_count(n)) {
-                    self.work.push(Reachable::Node(n.clone()));
-                }
-            }
-        }
-    }
-
-    /// What a tensor holds itself.
-    fn parts_of(&mut self, t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
-        let Some(core) = t.try_read() else { return };
-        if let Some(m) = &core.meta {
-            for (_, h) in &m.hooks.tensor {
-                f(Foreign::Hook(h.as_any()));
-            }
-            for (_, h) in &m.hooks.post_accumulate {
-                f(Foreign::Hook(h.as_any()));
-            }
-            for held in [&m.grad, &m.tangent].into_iter().flatten() {
-                self.reach(held);
-            }
-            if let Some(v) = &m.view {
-                self.reach(&v.base);
-            }
-        }
-        if let Some(e) = &core.grad_fn {
-            self.reach_node(&e.node, f);
-        }
-    }
-
-    /// What a node holds itself; `function`: with the object of its Function.
-    fn parts_of_node(&mut self, n: &Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
-        match n.op() {
-            NodeOp::Other(o) if Arc::strong_count(o) == 1 => {
-                if function && let Some(a) = o.as_any() {
-                    f(Foreign::Function(a));
-                }
-                if let Some(inner) = o.inner() {
-                    self.reach_node(inner, f);
-                }
-            }
-            NodeOp::Accumulate(leaf) => self.reach(leaf),
-            _ => {}
-        }
-        let mut edges: Vec<Arc<Node>> = Vec::new();
-        n.try_parts(&mut |h| f(Foreign::Hook(h)), &mut |s| self.reach(s), &mut |e| edges.push(e.clone()));
-        for e in &edges {
-            // The copy here is one more handle.
-            if self.is_last(Arc::as_ptr(e).addr(), Arc::strong_count(e) - 1) {
-                self.work.push(Reachable::Node(e.clone()));
-            }
-        }
-        for e in n.edges().iter().flatten() {
-            self.reach_node(&e.node, f);
-        }
-    }
-
-    fn run(&mut self, f: &mut dyn FnMut(Foreign<'_>)) {
+    fn run(mut self) -> usize {
         if let Some(start) = self.start {
-            self.parts_of(start, f);
+            parts_of(start, &mut self);
         }
         while let Some(w) = self.work.pop() {
             match w {
                 Reachable::Tensor(t) => {
                     if let Some((p, true)) = t.slot().get() {
-                        f(Foreign::Slot(p));
+                        (self.f)(Foreign::Slot(p));
                     }
-                    self.parts_of(&t, f);
+                    parts_of(&t, &mut self);
                 }
-                Reachable::Node(n) => self.parts_of_node(&n, true, f),
+                Reachable::Node(n) => parts_of_node(&n, true, &mut self),
             }
         }
+        self.of_start
     }
 }
 
 /// Calls `f` with every foreign object that a node keeps alive which has exactly one other handle (the caller's object). `function`: with the
 /// object of its own Function.
 pub fn visit_node(node: Arc<Node>, function: bool, f: &mut dyn FnMut(Foreign<'_>)) {
-    let mut walk = OwnedWalk::new(None);
-    walk.parts_of_node(&node, function, f);
-    walk.run(f);
+    let mut walk = OwnedWalk::new(None, f);
+    parts_of_node(&node, function, &mut walk);
+    walk.run();
 }
 
 /// Whether the caller's object and what the tensor itself keeps alive are its only holders.
@@ -155,21 +169,17 @@ fn is_owned_by_object(t: &Tensor) -> bool {
     if t.holders() == 1 {
         return true;
     }
-    let mut walk = OwnedWalk::new(Some(t));
-    walk.run(&mut |_| {});
-    walk.of_start + 1 == t.holders()
+    OwnedWalk::new(Some(t), &mut |_| {}).run() + 1 == t.holders()
 }
 
 /// Whether what the tensor itself keeps alive are its only holders: garbage, unless the embedding language refers to its object.
 pub fn is_owned_by_itself(t: &Tensor) -> bool {
-    let mut walk = OwnedWalk::new(Some(t));
-    walk.run(&mut |_| {});
-    walk.of_start == t.holders()
+    OwnedWalk::new(Some(t), &mut |_| {}).run() == t.holders()
 }
 
 /// Calls `f` with every foreign object that a tensor keeps alive for which `is_owned_by_itself` is true.
 pub fn visit_own_cycle(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
-    OwnedWalk::new(Some(t)).run(f);
+    OwnedWalk::new(Some(t), f).run();
 }
 
 /// Whether a tensor may come to hold itself, so that only the garbage collector ends it: its gradient has a history, or it was written in place.
@@ -182,7 +192,7 @@ pub fn may_hold_itself(t: &Tensor) -> bool {
 /// Calls `f` with every foreign object that `t` keeps alive; with none if something else than the caller's object and those objects holds `t`.
 pub fn visit_foreign(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
     if is_owned_by_object(t) {
-        OwnedWalk::new(Some(t)).run(f);
+        OwnedWalk::new(Some(t), f).run();
     }
 }
 
@@ -222,7 +232,8 @@ pub fn clear_own_cycle(t: &Tensor) {
     }
 }
 
-fn drop_parts(t: &Tensor) {
+/// Drops hooks, gradient, tangent, base and history of a tensor.
+pub(super) fn drop_parts(t: &Tensor) {
     let (meta, edge) = {
         let mut core = t.write();
         let meta = core.meta.as_mut().map(|m| (std::mem::take(&mut m.hooks), m.grad.take(), m.tangent.take(), m.view.take()));

@@ -8,13 +8,13 @@
 //! Only counted references mean something to the garbage collector. So while it runs, contexts that own a node which a graph holds, too, are pinned:
 //! the node has a counted reference as well, and a tensor that is the node's only other holder reports it. The context reports the rest.
 
+use super::collector;
 use super::function::FunctionCtx;
 use super::node::PyNode;
 use crate::autograd::Node;
 use crate::backend::lock_order::Table;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use pyo3::{PyTraverseError, PyVisit};
 use rustc_hash::FxHashSet;
@@ -120,12 +120,8 @@ static OWNED_NODES: Table<Vec<Weak<Node>>> = Table::new(Vec::new());
 static PINNED: Table<Vec<Weak<Node>>> = Table::new(Vec::new());
 
 fn remember(py: Python<'_>, node: &Arc<Node>) {
-    static CALLBACK: PyOnceLock<()> = PyOnceLock::new();
-    // Without the callback such contexts are never collected as long as a graph holds their nodes.
-    let _ = CALLBACK.get_or_try_init(py, || -> PyResult<()> {
-        let callback = wrap_pyfunction!(around_collections, py)?;
-        py.import("gc")?.getattr("callbacks")?.call_method1("append", (callback,)).map(drop)
-    });
+    // Without it such contexts are never collected as long as a graph holds their nodes.
+    collector::watch(py);
     let mut list = OWNED_NODES.lock();
     // The collector may be off.
     if list.len() >= 64 && list.len().is_power_of_two() {
@@ -134,38 +130,40 @@ fn remember(py: Python<'_>, node: &Arc<Node>) {
     list.push(Arc::downgrade(node));
 }
 
-/// Runs before and after each run of the garbage collector.
-#[pyfunction]
-fn around_collections(py: Python<'_>, phase: &str, _info: &Bound<'_, PyAny>) {
-    let alive =
-        |list: &Table<Vec<Weak<Node>>>| -> Vec<Arc<Node>> { std::mem::take(&mut *list.lock()).iter().filter_map(Weak::upgrade).collect() };
-    if phase == "start" {
-        let mut seen = FxHashSet::default();
-        let nodes: Vec<Arc<Node>> = alive(&OWNED_NODES).into_iter().filter(|n| seen.insert(Arc::as_ptr(n))).collect();
-        for node in nodes {
-            let Some(owner) = super::function::context_ref(&node) else { continue };
-            let Some(ctx) = owner.get(py) else { continue };
-            if !ctx.cast::<PyNode>().is_ok_and(|ctx| ctx.get().owns()) {
-                continue;
-            }
-            OWNED_NODES.lock().push(Arc::downgrade(&node));
-            // The context, this function, and others.
-            if Arc::strong_count(&node) > 2 {
-                *owner.owned.lock() = Some(ctx.unbind());
-                owner.pinned.store(true, Ordering::Relaxed);
-                PINNED.lock().push(Arc::downgrade(&node));
-            }
+fn alive(list: &Table<Vec<Weak<Node>>>) -> Vec<Arc<Node>> {
+    std::mem::take(&mut *list.lock()).iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Before a run of the garbage collector.
+pub(super) fn pin_all(py: Python<'_>) {
+    let mut seen = FxHashSet::default();
+    let nodes: Vec<Arc<Node>> = alive(&OWNED_NODES).into_iter().filter(|n| seen.insert(Arc::as_ptr(n))).collect();
+    for node in nodes {
+        let Some(owner) = super::function::context_ref(&node) else { continue };
+        let Some(ctx) = owner.get(py) else { continue };
+        if !ctx.cast::<PyNode>().is_ok_and(|ctx| ctx.get().owns()) {
+            continue;
         }
-    } else {
-        for node in alive(&PINNED) {
-            let Some(owner) = super::function::context_ref(&node) else { continue };
-            owner.pinned.store(false, Ordering::Relaxed);
-            let unpinned = match owner.get(py) {
-                Some(ctx) if ctx.cast::<PyNode>().is_ok_and(|ctx| ctx.get().owns()) => owner.owned.lock().take(),
-                _ => None,
-            };
-            drop(unpinned);
+        OWNED_NODES.lock().push(Arc::downgrade(&node));
+        // The context, this function, and others.
+        if Arc::strong_count(&node) > 2 {
+            *owner.owned.lock() = Some(ctx.unbind());
+            owner.pinned.store(true, Ordering::Relaxed);
+            PINNED.lock().push(Arc::downgrade(&node));
         }
+    }
+}
+
+/// After a run of the garbage collector.
+pub(super) fn unpin_all(py: Python<'_>) {
+    for node in alive(&PINNED) {
+        let Some(owner) = super::function::context_ref(&node) else { continue };
+        owner.pinned.store(false, Ordering::Relaxed);
+        let unpinned = match owner.get(py) {
+            Some(ctx) if ctx.cast::<PyNode>().is_ok_and(|ctx| ctx.get().owns()) => owner.owned.lock().take(),
+            _ => None,
+        };
+        drop(unpinned);
     }
 }
 

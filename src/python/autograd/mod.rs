@@ -5,6 +5,7 @@
 
 mod autocast;
 mod backward;
+pub(crate) mod collector;
 mod context_owner;
 mod graph_reports;
 pub(crate) mod function;
@@ -248,6 +249,7 @@ impl PyTensor {
         if !t.requires_grad() {
             return Err(runtime("cannot register a hook on a tensor that doesn't require gradient"));
         }
+        collector::watch(slf.py());
         Ok(HookHandle(t.register_hook(Arc::new(PyHook(hook)))?))
     }
 
@@ -264,6 +266,7 @@ impl PyTensor {
             return Err(runtime("post accumulate grad hooks cannot be registered on non-leaf tensors"));
         }
         let id = next_id();
+        collector::watch(slf.py());
         t.with_leaf_hooks(|h| h.post_accumulate.push((id, Arc::new(PyHook(hook)))));
         Ok(HookHandle(Registration::Leaf(t.downgrade(), id)))
     }
@@ -355,6 +358,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     part.add_class::<saved::SavedTensor>()?;
     part.add_function(wrap_pyfunction!(_unsafe_set_version_counter, &part)?)?;
     m.add_submodule(&part)?;
+    collector::register(m)?;
     autocast::register(m)?;
     node::register(m)?;
     graph_reports::register(m)?;

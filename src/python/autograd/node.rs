@@ -6,6 +6,7 @@ use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine, ownership};
 use crate::backend::lock_order::Table;
 use crate::python::args::as_tensor;
+use crate::python::autograd::collector;
 use crate::python::autograd::context_owner::ContextRef;
 use crate::python::autograd::function::context_ref;
 use crate::python::autograd::hooks::{HookHandle, PyHook};
@@ -92,6 +93,14 @@ impl PyNode {
     /// Whether this object owns its node.
     pub(crate) fn owns(&self) -> bool {
         matches!(&*self.hold.lock(), Hold::Strong(_))
+    }
+
+    /// The node that this object owns, unless it changes just now.
+    pub(crate) fn owned_node(&self) -> Option<Arc<Node>> {
+        match &*self.hold.try_lock()? {
+            Hold::Strong(n) => Some(n.clone()),
+            _ => None,
+        }
     }
 
     /// What the owned node knows of this object is no longer true.
@@ -200,6 +209,7 @@ impl PyNode {
     /// A dict for data of the user, which lives as long as the node.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        collector::watch(py);
         let made = self.node()?.metadata(|| Arc::new(PyDict::new(py).unbind()));
         match made.downcast_ref::<Py<PyDict>>() {
             Some(d) => Ok(d.clone_ref(py)),
@@ -213,17 +223,19 @@ impl PyNode {
     }
 
     /// Registers `fn(grad_inputs, grad_outputs)`, which is called after the node has run. A tuple that it returns replaces the gradients.
-    fn register_hook(&self, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
+    fn register_hook(&self, py: Python<'_>, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
         let node = self.node()?;
         let id = next_id();
+        collector::watch(py);
         node.with_hooks(|h| h.post.push((id, Arc::new(PyHook(r#fn)))));
         Ok(HookHandle(Registration::Node(Arc::downgrade(&node), id)))
     }
 
     /// Registers `fn(grad_outputs)`, which is called before the node runs. A tuple that it returns replaces the gradients.
-    fn register_prehook(&self, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
+    fn register_prehook(&self, py: Python<'_>, r#fn: Py<PyAny>) -> PyResult<HookHandle> {
         let node = self.node()?;
         let id = next_id();
+        collector::watch(py);
         node.with_hooks(|h| h.pre.push((id, Arc::new(PyHook(r#fn)))));
         Ok(HookHandle(Registration::Node(Arc::downgrade(&node), id)))
     }
@@ -289,6 +301,9 @@ impl PyNode {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Some(hold) = self.hold.try_lock() else { return Ok(()) };
         let Hold::Strong(node) = &*hold else { return Ok(()) };
+        if let Some(now) = collector::active() {
+            return now.traverse_node_of(node, &visit);
+        }
         // One other holder of the node reports a pinned context, and nothing else.
         let pinned = context_ref(node).is_some_and(ContextRef::is_pinned);
         if Arc::strong_count(node) != 1 + usize::from(pinned) {

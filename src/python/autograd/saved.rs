@@ -8,6 +8,7 @@ use crate::autograd::graph::saved_hooks::{self, PackedTensor, SavedTensorHooks};
 use crate::autograd::{Edges, Grads, Name, Node, NodeOp, Saved, Saves, Tensor, Vjp, VjpCx, WeakTensor, task_plan};
 use crate::error::Result;
 use crate::python::args::as_tensor;
+use crate::python::autograd::collector;
 use crate::python::convert::to_python::number;
 use crate::python::errors::{foreign, runtime, type_error};
 use crate::python::host::{EndsUnlocked, attach};
@@ -87,6 +88,7 @@ pub(crate) fn traverse(packed: &dyn Any, visit: &PyVisit<'_>) -> std::result::Re
 }
 
 fn packer(pack: &Bound<'_, PyAny>, unpack: &Bound<'_, PyAny>, caller: &str) -> PyResult<PyPacker> {
+    collector::watch(pack.py());
     for (name, f) in [("pack_hook", pack), ("unpack_hook", unpack)] {
         if !f.is_callable() {
             return Err(type_error(format!("{caller}: expected {name} to be callable, got {}", crate::python::args::type_name(f))));

@@ -9,6 +9,7 @@ use crate::autograd::Tensor;
 use crate::autograd::tensor::ownership::{self, Foreign};
 use crate::autograd::tensor::slot;
 use crate::backend::lock_order::{Table, assert_no_guard};
+use crate::python::autograd::collector;
 use crate::python::tensor::PyTensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -58,6 +59,15 @@ pub(crate) fn link(obj: &Bound<'_, PyTensor>) {
         cell.link.me.store(obj.as_ptr(), Ordering::Relaxed);
         cell.t.slot().set(obj.as_ptr().cast());
     }
+}
+
+/// The Python object of a tensor that Python keeps already. None where `wrap` has more to do.
+#[inline]
+pub(crate) fn existing(py: Python<'_>, t: &Tensor) -> Option<Py<PyAny>> {
+    let (p, owned) = t.slot().get()?;
+    let obj: *mut ffi::PyObject = p.cast();
+    // SAFETY: as in `wrap`.
+    unsafe { (!owned && ffi::Py_REFCNT(obj) > 0).then(|| Bound::from_borrowed_ptr(py, obj).unbind()) }
 }
 
 /// The Python object of a tensor: the one it has, or a new `Tensor`.
@@ -202,6 +212,17 @@ pub(crate) unsafe fn tensor_in<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor
     }
 }
 
+/// The tensor of an object, and whether it owns the object. None if the object is not filled yet.
+///
+/// # Safety
+/// `obj` is a live `Tensor` object.
+pub(crate) unsafe fn held_tensor<'a>(obj: *mut ffi::PyObject) -> Option<(&'a Tensor, bool)> {
+    // SAFETY: by the caller's promise.
+    let cell = unsafe { &*contents(obj) };
+    let filled = cell.link.is_made() && cell.link.ready.load(Ordering::Relaxed);
+    filled.then(|| (&*cell.t, cell.link.preserved.load(Ordering::Relaxed)))
+}
+
 /// # Safety
 /// `obj` is a `Tensor` object that is live or in its destructor, and `register` has run.
 #[inline]
@@ -267,6 +288,7 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
         }
         let me = (*cell).link.me.load(Ordering::Relaxed);
         if me == obj && shared && (stays || has_state(obj)) {
+            collector::watch(Python::assume_attached());
             // From 0 to 1: the reference of the slot.
             ffi::Py_INCREF(obj);
             (*cell).link.preserved.store(true, Ordering::Relaxed);
@@ -424,6 +446,10 @@ pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
         return Ok(());
     }
     let t = &cell.t;
+    if let Some(now) = collector::active() {
+        // A preserved object has no handle; the tensor's proxy shows it what the tensor holds.
+        return if cell.link.preserved.load(Ordering::Relaxed) { Ok(()) } else { now.traverse_tensor_of(t, visit) };
+    }
     // A preserved object does not own its tensor. If the tensor holds itself, it shows the object what it keeps alive, the object included.
     let preserved = cell.link.preserved.load(Ordering::Relaxed);
     if preserved && !ownership::is_owned_by_itself(t) {

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..._core import _watch_modules
 from ...utils.hooks import RemovableHandle
 
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -20,18 +21,28 @@ parameter_registration: Hooks = OrderedDict()
 buffer_registration: Hooks = OrderedDict()
 module_registration: Hooks = OrderedDict()
 
-# True once a hook on calls or backward was registered. A module's call reads only this.
-hooked = False
+_hooked = False
+
+
+def hooked() -> bool:
+    """Whether a hook on calls or backward was registered. A module's call asks nothing else."""
+    return _hooked
+
+
+def set_hooked(on: bool) -> None:
+    """Tells calls of modules whether to look for hooks on all of them."""
+    global _hooked
+    _hooked = on
+    _watch_modules(on)
 
 
 def _register(table: Hooks, hook: Callable[..., Any], *extra: OrderedDict[int, bool]) -> RemovableHandle:
-    global hooked
     handle = RemovableHandle(table, extra_dict=list(extra))
     table[handle.id] = hook
     for marks in extra:
         marks[handle.id] = True
     if any(table is calls for calls in (forward_pre, forward, backward_pre, backward)):
-        hooked = True
+        set_hooked(True)
     return handle
 
 

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from ..._core import Tensor
+from ..._core import Tensor, _define_module, _ModuleCall
 from ..._info import typename
 from ..._settings import compile
 from ..parameter import Parameter
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-class Module(HasHooks, HasState, HasTree, HasConversions):
+class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):
     """Base class of all neural network modules.
 
     Subclasses call ``super().__init__()``, assign parameters and submodules as attributes, and define ``forward``. A
@@ -110,13 +110,11 @@ class Module(HasHooks, HasState, HasTree, HasConversions):
 
     forward: Callable[..., Any] = _forward_unimplemented
 
+    # What ``__call__`` of the native base class does not do itself.
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooked or _global_hooks.hooked:
+        if self._hooked or _global_hooks.hooked():
             return call_with_hooks(self, args, kwargs)
-        # Unpacking an empty dict costs as much as the rest of this function.
-        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
-
-    __call__: Callable[..., Any] = _call_impl
+        return self.forward(*args, **kwargs)
 
     def share_memory(self) -> Self:
         """Move parameters, buffers and gradients to memory that other processes can have.
@@ -364,3 +362,6 @@ def zero_grad_of(param: Tensor, set_to_none: bool) -> None:
     else:
         grad.requires_grad_(False)
         grad.zero_()
+
+
+_define_module(Module)

@@ -113,11 +113,11 @@ fn apply_here<'py>(
 ) -> PyResult<(Py<PyAny>, Bound<'py, FunctionCtx>)> {
     let py = cls.py();
     let site = call_site::current();
-    let (context, name, separate, own) = entry.get().read(py, |m| {
+    let (context, name, separate, once, own) = entry.get().read(py, |m| {
         let own = if forward.is_some() { None } else { Some(m.forward.clone_ref(py)) };
-        (m.context.clone_ref(py), m.name.clone(), m.separate, own)
+        (m.context.clone_ref(py), m.name.clone(), m.separate, m.clears_saved, own)
     })?;
-    let ctx = context_owner::new_context(context.bind(py), FunctionCtx::of(Some(entry.clone().unbind())))?;
+    let ctx = context_owner::new_context(context.bind(py), FunctionCtx::of(Some(entry.clone().unbind()), once))?;
     let inputs = inputs_of(args)?;
     let _event = if profiler::is_on() { profiler::custom(cls.name()?.to_string(), &inputs.tensors) } else { None };
     ctx.get().state.lock().needs = Needs::Flags(inputs.needs());

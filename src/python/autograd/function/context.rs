@@ -8,12 +8,12 @@ use super::warn;
 use crate::autograd::{Node, WeakTensor, ownership};
 use crate::backend::lock_order::Table;
 use crate::python::args::{as_tensor, type_name};
-use crate::python::autograd::context_owner;
 use crate::python::autograd::node::PyNode;
 use crate::python::autograd::saved::SavedTensor;
+use crate::python::autograd::{collector, context_owner};
 use crate::python::errors::{guarded, runtime, type_error};
 use crate::python::functions::pointwise::add_method;
-use crate::python::tensor::identity::wrap;
+use crate::python::tensor::identity::{existing, wrap};
 use crate::python::types::RawObj;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi;
@@ -27,6 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[pyclass(name = "_FunctionCtx", module = "rgrad._core", extends = PyNode, subclass, dict, frozen)]
 pub(crate) struct FunctionCtx {
     pub(super) materialize: AtomicBool,
+    /// Whether `saved_tensors` can be read once only (`clear_saved_tensors_on_access`).
+    once: bool,
     /// None for a context that was made by hand.
     pub(super) class: Option<Py<FunctionClass>>,
     pub(super) state: Table<ContextState>,
@@ -65,8 +67,19 @@ pub(super) enum Needs {
 }
 
 impl FunctionCtx {
-    pub(super) fn of(class: Option<Py<FunctionClass>>) -> FunctionCtx {
-        FunctionCtx { materialize: AtomicBool::new(true), class, state: Table::default() }
+    pub(super) fn of(class: Option<Py<FunctionClass>>, once: bool) -> FunctionCtx {
+        FunctionCtx { materialize: AtomicBool::new(true), once, class, state: Table::default() }
+    }
+}
+
+/// The commonest `saved_tensors`.
+#[inline]
+fn tuple_of_one(py: Python<'_>, item: Py<PyAny>) -> PyResult<Bound<'_, PyTuple>> {
+    // SAFETY: a new tuple is filled before other code sees it, and takes the reference.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(1))?;
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 0, item.into_ptr());
+        Ok(tuple.cast_into_unchecked())
     }
 }
 
@@ -128,7 +141,7 @@ impl FunctionCtx {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
     fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyClassInitializer<Self> {
-        PyClassInitializer::from(PyNode::unbound()).add_subclass(FunctionCtx::of(None))
+        PyClassInitializer::from(PyNode::unbound()).add_subclass(FunctionCtx::of(None, false))
     }
 
     /// Runs for every subclass: those are the classes of the Functions' contexts.
@@ -201,9 +214,10 @@ impl FunctionCtx {
     #[getter]
     fn saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
+        let cell = slf.get();
         // Errors and tuples are made after the lock: making an object may run the garbage collector.
         let (node, places) = {
-            let state = slf.get().state.lock();
+            let state = cell.state.lock();
             match &state.node {
                 Some(node) if !state.in_jvp => (node.upgrade(), state.places.clone()),
                 _ => {
@@ -215,25 +229,21 @@ impl FunctionCtx {
             }
         };
         let Some(node) = node else { return Err(runtime("saved_tensors: the graph of this context is gone")) };
-        let once = match &slf.get().class {
-            Some(class) => class.get().read(py, |m| m.clears_saved)?,
-            None => false,
-        };
-        if once {
-            if node.is_freed() {
-                return Err(node.freed_error().into());
-            }
-            if std::mem::replace(&mut slf.get().state.lock().accessed, true) {
-                return Err(runtime(
-                    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either \
-                     access saved_tensors only once, or set clear_saved_tensors_on_access=False.",
-                ));
-            }
-        } else if let [Some(place)] = places[..] {
-            return (wrap(py, node.unpack(place as usize)?)?,).into_pyobject(py);
+        if let ([Some(place)], false) = (&places[..], cell.once) {
+            let found = match node.unchanged_input(*place as usize, |t| existing(py, t)) {
+                Some(found) => found,
+                None => wrap(py, node.unpack(*place as usize)?)?,
+            };
+            return tuple_of_one(py, found);
         }
         if node.is_freed() {
             return Err(node.freed_error().into());
+        }
+        if cell.once && std::mem::replace(&mut cell.state.lock().accessed, true) {
+            return Err(runtime(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either access \
+                 saved_tensors only once, or set clear_saved_tensors_on_access=False.",
+            ));
         }
         let mut out: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
         for p in places {
@@ -242,7 +252,7 @@ impl FunctionCtx {
                 None => py.None(),
             });
         }
-        if once {
+        if cell.once {
             node.save(SmallVec::new());
         }
         PyTuple::new(py, out)
@@ -298,6 +308,7 @@ impl FunctionCtx {
         let Some(state) = self.state.try_lock() else { return Ok(()) };
         // The node's count of this context, which no tensor shows where several have the node.
         if !state.outputs.is_empty()
+            && collector::active().is_none()
             && let Some(node) = state.node.as_ref().and_then(std::sync::Weak::upgrade)
             && ownership::sole_places(&node, &state.outputs).is_some_and(|n| n > 1)
             && let Some(f) = node.foreign()

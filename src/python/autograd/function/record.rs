@@ -10,6 +10,7 @@ use crate::autograd::graph::saved_hooks;
 use crate::autograd::{Edge, Node, NodeOp, OutMeta, Saved, Tensor, anomaly, function_view};
 use crate::error::Result;
 use crate::python::args::as_tensor;
+use crate::python::autograd::collector;
 use crate::python::autograd::context_owner::ContextRef;
 use crate::python::autograd::node::PyNode;
 use crate::python::host::EndsUnlocked;
@@ -97,6 +98,7 @@ pub(super) fn finish<'py>(call: Call<'_, 'py>, output: &Bound<'py, PyAny>) -> Py
         let outs: Vec<Tensor> = made.iter().flatten().cloned().collect();
         anomaly::look_at(&node, &outs)?;
     }
+    collector::watch(py);
     let keeps_outputs = kept_outputs::noticed(cls, ctx, &node, &made)?;
     if keeps_outputs && made.len() > 1 {
         cell.state.lock().outputs = kept_outputs::hold(ctx, &node, &made)?;

@@ -7,6 +7,7 @@ use crate::autograd::dispatch::mode;
 use crate::autograd::dispatch::record::{self, NodeRecord};
 use crate::autograd::{Edge, NodeOp, OutMeta, Saved, Tensor, Value, anomaly, function_output};
 use crate::python::args::as_tensor;
+use crate::python::autograd::collector;
 use crate::python::autograd::context_owner::{self, ContextRef};
 use crate::python::autograd::node::PyNode;
 use crate::python::host::EndsUnlocked;
@@ -74,7 +75,11 @@ pub(super) fn finish<'a, 'py>(call: Call<'a, 'py>, output: &Bound<'py, PyAny>) -
     drop(to_save);
     anomaly::look_at(&node, std::slice::from_ref(t))?;
     let ctx = call.ctx.as_any();
-    let keeps = context_owner::has_attributes(ctx) && kept_outputs::noticed(call.class, ctx, &node, &[Some(t.clone())])?;
+    let attributes = context_owner::has_attributes(ctx);
+    if attributes {
+        collector::watch(py);
+    }
+    let keeps = attributes && kept_outputs::noticed(call.class, ctx, &node, &[Some(t.clone())])?;
     match context_ref(&node) {
         Some(owner) if keeps => owner.fix(),
         // `forward` may have stored the context. The caller and the node have references of their own.

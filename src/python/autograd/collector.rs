@@ -1,0 +1,189 @@
+//! Around each run of the garbage collector: contexts are pinned (`context_owner`), and before a full run a census is taken of what objects hold
+//! together (`autograd::tensor::census`), so that cycles of any form are found.
+//!
+//! Not here: what one object shows the collector by itself (`tensor::identity`, `node`).
+
+use super::context_owner;
+use super::node::PyNode;
+use crate::autograd::census::{Census, SharedValue, Snapshot};
+use crate::autograd::ownership::Foreign;
+use crate::python::tensor::identity::{self, traverse_foreign};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::{PyTraverseError, PyVisit};
+use rustc_hash::FxHashMap;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A value that several objects hold, while the collector runs. It counts one reference for each handle of the value, all of which are this file's.
+#[pyclass(module = "rgrad._core", name = "_SharedValue", frozen)]
+struct Proxy {
+    value: SharedValue,
+    handles: usize,
+}
+
+#[pymethods]
+impl Proxy {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match active() {
+            Some(now) => collect(&visit, |see| now.snapshot.visit_parts(&self.value, see)),
+            None => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        self.value.clear(self.handles);
+    }
+}
+
+/// The census of the run that goes on.
+pub(crate) struct Active {
+    snapshot: Snapshot,
+    /// The proxies, and how many references to each are owned here.
+    proxies: Vec<(Py<Proxy>, usize)>,
+}
+
+/// Written under the GIL, by the thread that collects; null between full runs.
+static ACTIVE: AtomicPtr<Active> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The census, while the collector makes a full run.
+pub(crate) fn active<'a>() -> Option<&'a Active> {
+    // SAFETY: it is freed after the run, by the same thread, and its users are the functions that the collector calls, which return before.
+    unsafe { ACTIVE.load(Ordering::Relaxed).as_ref() }
+}
+
+fn collect(visit: &PyVisit<'_>, walk: impl FnOnce(&mut dyn FnMut(Foreign<'_>))) -> Result<(), PyTraverseError> {
+    let mut result = Ok(());
+    walk(&mut |f| {
+        if result.is_ok() {
+            result = traverse_foreign(f, visit);
+        }
+    });
+    result
+}
+
+impl Active {
+    /// Shows what an object shows that holds this tensor.
+    pub(crate) fn traverse_tensor_of(&self, t: &crate::autograd::Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        collect(visit, |see| self.snapshot.visit_tensor_of(t, see))
+    }
+
+    /// Shows what an object shows that holds this node.
+    pub(crate) fn traverse_node_of(&self, n: &std::sync::Arc<crate::autograd::Node>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        collect(visit, |see| self.snapshot.visit_node_of(n, see))
+    }
+}
+
+/// What an object is, by its type.
+#[derive(Clone, Copy)]
+enum Kind {
+    Tensor,
+    Node,
+    Other,
+}
+
+fn take_census(py: Python<'_>) -> PyResult<()> {
+    let objects = py.import(intern!(py, "gc"))?.call_method0(intern!(py, "get_objects"))?.cast_into::<PyList>()?;
+    let nodes = py.get_type::<PyNode>();
+    let mut kinds: FxHashMap<usize, Kind> = FxHashMap::default();
+    let mut census = Census::default();
+    for object in objects.iter() {
+        let class = object.get_type_ptr();
+        let kind = *kinds.entry(class.addr()).or_insert_with(|| {
+            // SAFETY: the type of a live object.
+            let is = |base: *mut ffi::PyTypeObject| unsafe { ffi::PyType_IsSubtype(class, base) != 0 };
+            match (is(identity::base_type()), is(nodes.as_type_ptr())) {
+                (true, _) => Kind::Tensor,
+                (_, true) => Kind::Node,
+                _ => Kind::Other,
+            }
+        });
+        match kind {
+            Kind::Tensor => {
+                // SAFETY: an object of this type, which the list keeps alive.
+                if let Some((t, owned)) = unsafe { identity::held_tensor(object.as_ptr()) } {
+                    census.tensor_of(t, owned);
+                }
+            }
+            Kind::Node => {
+                // SAFETY: an object of this type. Contexts are classes of Python, derived from that of nodes.
+                if let Some(node) = unsafe { object.cast_unchecked::<PyNode>() }.get().owned_node() {
+                    census.node_of(&node);
+                }
+            }
+            Kind::Other => {}
+        }
+    }
+    drop(objects);
+    let mut proxies = Vec::new();
+    let snapshot = census.finish(|value, handles| -> PyResult<*mut ()> {
+        let proxy = Bound::new(py, Proxy { value, handles })?;
+        let address = proxy.as_ptr().cast();
+        for _ in 1..handles {
+            // SAFETY: a live object, whose references are given back after the run.
+            unsafe { ffi::Py_INCREF(proxy.as_ptr()) };
+        }
+        proxies.push((proxy.unbind(), handles));
+        Ok(address)
+    });
+    match snapshot {
+        Ok(Some(snapshot)) => {
+            let new = Box::into_raw(Box::new(Active { snapshot, proxies }));
+            end(ACTIVE.swap(new, Ordering::Relaxed));
+            Ok(())
+        }
+        other => {
+            release(proxies);
+            other.map(drop)
+        }
+    }
+}
+
+fn release(proxies: Vec<(Py<Proxy>, usize)>) {
+    for (proxy, handles) in proxies {
+        for _ in 1..handles {
+            // SAFETY: one of the references that `take_census` has added. The last one ends below.
+            unsafe { ffi::Py_DECREF(proxy.as_ptr()) };
+        }
+        drop(proxy);
+    }
+}
+
+fn end(old: *mut Active) {
+    if !old.is_null() {
+        // SAFETY: from `Box::into_raw`, and taken out of the only place that has it.
+        let old = unsafe { Box::from_raw(old) };
+        release(old.proxies);
+    }
+}
+
+/// Runs before and after each run of the collector.
+#[pyfunction]
+fn around_collections(py: Python<'_>, phase: &str, info: &Bound<'_, PyDict>) -> PyResult<()> {
+    if phase == "start" {
+        context_owner::pin_all(py);
+        let generation: Option<u32> = info.get_item(intern!(py, "generation"))?.map(|g| g.extract()).transpose()?;
+        if generation == Some(2) { take_census(py) } else { Ok(()) }
+    } else {
+        end(ACTIVE.swap(std::ptr::null_mut(), Ordering::Relaxed));
+        context_owner::unpin_all(py);
+        Ok(())
+    }
+}
+
+/// From now on the collector is watched: Python objects are kept by the graph. Without that, cycles through shared values would stay for ever.
+pub(crate) fn watch(py: Python<'_>) {
+    static CALLBACK: PyOnceLock<()> = PyOnceLock::new();
+    let _ = CALLBACK.get_or_try_init(py, || -> PyResult<()> {
+        let callback = wrap_pyfunction!(around_collections, py)?;
+        py.import("gc")?.getattr("callbacks")?.call_method1("append", (callback,)).map(drop)
+    });
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Made before it is needed: inside of the collector is no good place to make a type.
+    let _: Bound<'_, PyType> = m.py().get_type::<Proxy>();
+    Ok(())
+}
