@@ -13,7 +13,6 @@ use crate::autograd::{Edges, Tensor, dual_levels, level, profiler};
 use crate::error::Result;
 use crate::python::args::as_tensor;
 use crate::python::autograd::context_owner;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use smallvec::SmallVec;
@@ -69,17 +68,42 @@ pub(super) struct Call<'a, 'py> {
     pub name: Arc<str>,
 }
 
+/// What a call needs of its class, as it is when the call begins.
+struct ClassNow<'py> {
+    context: Bound<'py, PyType>,
+    name: Arc<str>,
+    separate: bool,
+    once: bool,
+    arguments: Option<usize>,
+    forward: Bound<'py, PyAny>,
+}
+
+impl<'py> ClassNow<'py> {
+    fn of(entry: &Bound<'py, FunctionClass>) -> PyResult<ClassNow<'py>> {
+        let py = entry.py();
+        entry.get().read(py, |m| ClassNow {
+            context: m.context.bind(py).clone(),
+            name: m.name.clone(),
+            separate: m.separate,
+            once: m.clears_saved,
+            arguments: m.arguments,
+            forward: m.forward.bind(py).clone(),
+        })
+    }
+}
+
 /// `cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along.
 #[pyfunction]
 #[pyo3(signature = (cls, *args, **kwargs))]
 fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
     let py = cls.py();
     let entry = FunctionClass::of(cls)?;
+    let class = ClassNow::of(&entry)?;
     // Keyword arguments, and the defaults that setup_context sees, are bound to forward's parameters by the Python layer: each has its place
     // among the gradients.
     let bound = match kwargs {
         Some(k) if !k.is_empty() => Some(class::bound(cls, args, kwargs)?),
-        _ if entry.get().read(py, |m| m.separate && m.arguments != Some(args.len()))? => Some(class::bound(cls, args, None)?),
+        _ if class.separate && class.arguments != Some(args.len()) => Some(class::bound(cls, args, None)?),
         _ => None,
     };
     let args = bound.as_ref().unwrap_or(args);
@@ -90,7 +114,7 @@ fn _function_apply(cls: &Bound<'_, PyType>, args: &Bound<'_, PyTuple>, kwargs: O
     if transformed {
         return Ok(py.import("rgrad.autograd._function_transforms")?.getattr("apply")?.call1((cls, args))?.unbind());
     }
-    Ok(apply_here(cls, &entry, args, None)?.0)
+    Ok(apply_here(cls, &entry, class, args)?.0)
 }
 
 /// One call at the level of its arguments, with `forward` in the place of the class's own if it is given: the outputs, and the context.
@@ -101,36 +125,32 @@ fn _function_apply_here(
     args: &Bound<'_, PyTuple>,
     forward: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Py<PyAny>, Py<PyAny>)> {
-    let (result, ctx) = apply_here(cls, &FunctionClass::of(cls)?, args, forward)?;
+    let entry = FunctionClass::of(cls)?;
+    let mut class = ClassNow::of(&entry)?;
+    if let Some(forward) = forward {
+        class.forward = forward.clone();
+    }
+    let (result, ctx) = apply_here(cls, &entry, class, args)?;
     Ok((result, ctx.into_any().unbind()))
 }
 
 fn apply_here<'py>(
     cls: &Bound<'py, PyType>,
     entry: &Bound<'py, FunctionClass>,
+    class: ClassNow<'py>,
     args: &Bound<'py, PyTuple>,
-    forward: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Py<PyAny>, Bound<'py, FunctionCtx>)> {
     let py = cls.py();
     let site = call_site::current();
-    let (context, name, separate, once, own) = entry.get().read(py, |m| {
-        let own = if forward.is_some() { None } else { Some(m.forward.clone_ref(py)) };
-        (m.context.clone_ref(py), m.name.clone(), m.separate, m.clears_saved, own)
-    })?;
-    let ctx = context_owner::new_context(context.bind(py), FunctionCtx::of(Some(entry.clone().unbind()), once))?;
+    let ctx = context_owner::new_context(&class.context, FunctionCtx::of(Some(entry.clone().unbind()), class.once))?;
     let inputs = inputs_of(args)?;
     let _event = if profiler::is_on() { profiler::custom(cls.name()?.to_string(), &inputs.tensors) } else { None };
     ctx.get().state.lock().needs = Needs::Flags(inputs.needs());
 
     let output = {
         let _no_grad = ModeGuard::node(false);
-        let forward = match (forward, own) {
-            (Some(f), _) => f.clone(),
-            (None, Some(f)) => f.into_bound(py),
-            (None, None) => cls.getattr(intern!(py, "forward"))?,
-        };
-        if separate {
-            let output = forward.call1(args)?;
+        if class.separate {
+            let output = class.forward.call1(args)?;
             let setup = entry.get().read(py, |m| m.setup_context.clone_ref(py))?;
             let mut given = Arguments::new(py);
             given.push(ctx.clone().into_any());
@@ -144,10 +164,10 @@ fn apply_here<'py>(
             for a in args.iter() {
                 given.push(a);
             }
-            given.call(&forward)?
+            given.call(&class.forward)?
         }
     };
-    let call = Call { class: cls, ctx: &ctx, site, inputs, separate, name };
+    let call = Call { class: cls, ctx: &ctx, site, inputs, separate: class.separate, name: class.name };
     let result = match short::finish(call, &output)? {
         Ok(result) => result,
         Err(call) => record::finish(call, &output)?,
