@@ -95,7 +95,7 @@ IN_PLACE = {"PYTHONPATH": str(ROOT / "python")}
 
 
 def workers() -> list[str]:
-    """Options that make pytest use several processes, as most tests keep a single core busy, and tell the slowest tests."""
+    """Options that make pytest use several processes, as most tests keep one core busy, and tell the slowest tests."""
     return ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal", "--durations=40", "--durations-min=2"]
 
 
