@@ -131,7 +131,7 @@ impl<'a> OwnedWalk<'a> {
         while let Some(w) = self.work.pop() {
             match w {
                 Reachable::Tensor(t) => {
-                    if let Some((p, true)) = t.slot().get() {
+                    if let Some((p, true)) = t.object() {
                         f(Foreign::Slot(p));
                     }
                     self.parts_of(&t, f);

@@ -122,7 +122,7 @@ pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny
     if let Some(owner) = context_ref(node) {
         return owner.hand_out(py, node).ok_or_else(|| runtime(format!("{}: the context of this Function is gone", node.name())));
     }
-    if let Some((p, _)) = node.slot().get() {
+    if let Some(p) = node.slot().get() {
         let obj: *mut ffi::PyObject = p.cast();
         // SAFETY: an object clears the slot in its destructor, under the GIL. A count of 0 means that the destructor runs now.
         unsafe {
