@@ -302,6 +302,12 @@ def test_equal_layers_are_drawn_once() -> None:
     assert {"0 … 4 · Sequential  × 5", "5 · Sequential", "6 … 11 · Sequential  × 6"} <= set(boxes(drawing))
 
 
+def test_a_long_title_keeps_its_count() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    text = draw(nn.TransformerEncoder(layer, 6), rgrad.ones(2, 5, 16)).svg
+    assert "layers.1 … layers.5 · TransformerEncoder…  × 5</text>" in text
+
+
 def test_loops_are_drawn_once_and_nested_ones_too() -> None:
     x = rgrad.ones(3, requires_grad=True)
     y = x

@@ -59,12 +59,15 @@ class GraphOwner(NamedTuple):
 def _user_frames() -> list[FrameType]:
     """The frames of the user's code in all threads."""
     found = []
-    for frame in sys._current_frames().values():
-        at: FrameType | None = frame
+    frames = list(sys._current_frames().values())
+    while frames:
+        at: FrameType | None = frames.pop()
         while at is not None:
             if not at.f_code.co_filename.startswith(_PACKAGE):
                 found.append(at)
             at = at.f_back
+    # No variable is left with the frame of this function: such a cycle would keep the callers' variables until a
+    # collection.
     return found
 
 

@@ -535,7 +535,8 @@ class EventList(list[Any]):
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError("metric should be one of: " + str(self.supported_export_stacks_metrics()))
-        with open(path, "w", encoding="utf-8") as out:
+        # A name of a file that is no UTF-8 has characters that cannot be written.
+        with open(path, "w", encoding="utf-8", errors="replace") as out:
             for event in self:
                 value = int(getattr(event, attribute(metric)))
                 if event.stack and value > 0:
