@@ -92,7 +92,7 @@ class _Event:
 
     @property
     def order(self) -> int:
-        """Of events of one moment: ends first, then whole slices, the longest before what it contains, then the rest."""
+        """Of events of one moment: ends first, then whole slices, long before short, then the rest."""
         return {"E": -(2**63), "X": _INT64_MAX - self.dur}.get(self.phase, _INT64_MAX)
 
 
