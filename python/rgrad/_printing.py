@@ -1,6 +1,7 @@
 """How tensors are printed: the native ``repr`` reads what is set here."""
 
 import math
+from numbers import Real
 
 from . import _core
 
@@ -33,6 +34,7 @@ def set_printoptions(
         sci_mode: Scientific notation always (True), never (False) or where it is shorter (None).
 
     Raises:
+        TypeError: An option is no number.
         ValueError: The profile is unknown, or an option is no count.
     """
     chosen: tuple[float | None, ...] = (None, None, None, None)
@@ -47,6 +49,8 @@ def set_printoptions(
         value = base if new is None else new
         if value is None:
             values.append(None)
+        elif not isinstance(value, Real):
+            raise TypeError(f"set_printoptions: got {name}={value!r}, expected a whole number of 0 or more")
         elif name == "threshold" and value == math.inf:
             values.append(NEVER)
         elif isinstance(value, bool) or value != value or value < 0 or value != int(value):

@@ -35,7 +35,9 @@ def to_html(t: Any) -> str:
             pictures = _pictures(t, values, sample.dtype)
             if pictures:
                 parts.append(f'<div style="display:flex;gap:16px;align-items:flex-end">{pictures}</div>')
-        parts.append(f'<pre style="margin:4px 0;line-height:1.2">{escape(to_string(t))}</pre>')
+        # Long texts scroll, so that the pictures of several cells are on one screen.
+        scroll = "max-height:260px;overflow:auto"
+        parts.append(f'<pre style="margin:4px 0;line-height:1.2;{scroll}">{escape(to_string(t))}</pre>')
     style = (
         "font-family:monospace;font-size:12px;color:#1b1f24;background:#ffffff;border:1px solid #d0d7de;"
         "border-radius:6px;padding:6px 10px;display:inline-block;max-width:100%;overflow:auto"
@@ -114,6 +116,12 @@ def _pictures(t: Any, values: list[float], dtype: Any) -> str:
     return "".join(found)
 
 
+def _ordinal(n: int) -> str:
+    """``2nd``, ``11th``, ``21st``."""
+    ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
 def _heat_map(t: Any) -> str:
     """The first matrix of the tensor; more rows or columns than fit are thinned out."""
     matrix = _core.Tensor.detach(t)
@@ -127,9 +135,9 @@ def _heat_map(t: Any) -> str:
     if matrix.numel() < 2:
         return ""
     row_step, column_step = -(-rows // ROWS), -(-columns // COLUMNS)
-    if row_step > 1 or column_step > 1:
-        thinned = f"every {row_step}th row, every {column_step}th column"
-        note = f"{note} {thinned}".strip()
+    steps = ((row_step, "row"), (column_step, "column"))
+    thinned = ", ".join(f"every {_ordinal(step)} {what}" for step, what in steps if step > 1)
+    note = f"{note} {thinned}".strip()
     thin = matrix[::row_step, ::column_step].cpu()
     height, width = thin.shape
     values = _values(thin)

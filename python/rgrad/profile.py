@@ -62,8 +62,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         prof.stop()
         averages = prof.key_averages(group_by_input_shape=options.shapes, group_by_stack_n=options.stack)
-        print(averages.table(sort_by=options.sort_by, row_limit=options.row_limit), end="")
-        prof.export_chrome_trace(trace)
+        table = averages.table(sort_by=options.sort_by, row_limit=options.row_limit)
+        # Neither is lost with the other: the file may not be writable, and nobody may read what is printed.
+        try:
+            prof.export_chrome_trace(trace)
+        finally:
+            print(table, end="")
         print(f"Trace: {trace} (open it at https://ui.perfetto.dev)")
     return status
 

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -302,6 +303,12 @@ def test_equal_layers_are_drawn_once() -> None:
     assert {"0 … 4 · Sequential  × 5", "5 · Sequential", "6 … 11 · Sequential  × 6"} <= set(boxes(drawing))
 
 
+def test_a_long_title_keeps_its_count() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    text = draw(nn.TransformerEncoder(layer, 6), rgrad.ones(2, 5, 16)).svg
+    assert "layers.1 … layers.5 · TransformerEncoder…  × 5</text>" in text
+
+
 def test_loops_are_drawn_once_and_nested_ones_too() -> None:
     x = rgrad.ones(3, requires_grad=True)
     y = x
@@ -584,6 +591,22 @@ def test_runs() -> None:
     assert sequence.runs(2, 9) == []
     assert Sequence([], []).runs(1, 1) == []
     assert Sequence([], []).periods() == Sequence([5], [1]).periods() == []
+
+
+def test_periods_that_are_ruled_out_have_no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(4)
+    sequences, found = [], []
+    for _ in range(100):
+        codes: list[int] = []
+        while len(codes) < 200:
+            piece = [random.randint(0, 3) for _ in range(random.randint(1, 60))]
+            codes += piece * random.randint(1, 4)
+        sequences.append(Sequence(codes, [random.randint(1, 4) for _ in codes]))
+    for _ in range(2):
+        found.append([[s.runs(period, 8) for period in s.periods()] for s in sequences])
+        monkeypatch.setattr(Sequence, "_may_repeat", lambda self, period: True)
+    assert found[0] == found[1]
+    assert sum(run.period >= 16 for runs in found[0] for some in runs for run in some) >= 10
 
 
 def test_many_leaves_are_joined() -> None:

@@ -274,6 +274,22 @@ def test_a_nan_names_the_infinity_that_it_comes_from() -> None:
     assert "of an infinity that SqrtBackward0 at" in str(found)
 
 
+def test_a_nan_of_a_saved_value_blames_no_other_path() -> None:
+    w = leaf(0.0, 2.0)
+    other = w[:1] / w[:1]
+    found = explain(((w + 1).log().sum() * other).sum(), w)
+    assert found.status == "nan"
+    assert found.first is not None
+    # The division makes infinities, but they do not go through the multiplication.
+    assert found.first_infinity is not None
+    assert (found.first.operation, found.first_infinity.operation) == ("MulBackward0", "DivBackward0")
+    assert "makes the first nan of a nan in what it has saved (other)" in str(found)
+    assert "infinity" not in str(found)
+    w = leaf(1.0, 2.0)
+    found = explain((w * rgrad.tensor([float("inf"), 1.0], dtype=real()) * 0).sum(), w)
+    assert "makes the first nan of an infinity in what it has saved (other)" in str(found)
+
+
 def test_a_network() -> None:
     net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1)).to(real())
     loss = net(rgrad.ones(3, 4, dtype=real())).square().mean()

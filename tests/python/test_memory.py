@@ -82,6 +82,23 @@ def test_a_report_is_the_allocators_to_the_byte(device: str, shape: tuple[int, .
         assert f"{memory.allocated():,} bytes allocated" in str(report)
 
 
+def test_a_report_keeps_nothing_alive(device: str) -> None:
+    w = rgrad.ones(64, 64, device=device, requires_grad=True)
+    gc.collect()
+    gc.disable()
+    try:
+        held = []
+        for _ in range(4):
+            loss = (w @ w).tanh().sum()
+            loss.item()
+            memory.report(device)
+            rgrad.autograd.graph.memory_report(loss)
+            held.append(memory.allocated(device))
+    finally:
+        gc.enable()
+    assert len(set(held[1:])) == 1, held
+
+
 def test_lines_are_those_of_the_user(device: str) -> None:
     x = rgrad.rand(300, 300)
     made = here()

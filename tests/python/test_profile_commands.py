@@ -78,6 +78,19 @@ def test_profile_of_scripts_that_end_early(folder: Path) -> None:
     assert "there is no file 'missing.py'" in done.stderr
 
 
+def test_table_and_trace_are_not_lost_together(folder: Path) -> None:
+    done = run(folder, "-o", "no/such/folder.json", "code/script.py")
+    assert done.returncode == 1
+    assert "Self CPU %" in done.stdout
+    assert "FileNotFoundError" in done.stderr
+    command = [sys.executable, "-m", "rgrad.profile", "code/script.py"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as unread:
+        assert unread.stdout is not None
+        unread.stdout.close()
+        unread.wait(timeout=120)
+    assert json.loads(gzip.decompress((folder / "script.trace.json.gz").read_bytes()))["traceEvents"]
+
+
 def test_profile_of_a_module(folder: Path) -> None:
     done = run(folder / "code", "-m", "script")
     assert done.returncode == 0, done.stderr

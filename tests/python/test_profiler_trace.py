@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rgrad
+from perfetto_import import MAX_DEPTH, import_trace
 from profiler_events import names, recorded
 from rgrad import nn
-from rgrad.autograd.profiler_util import EventList
+from rgrad.autograd.profiler_util import EventList, FunctionEvent
 from rgrad.profiler import DeviceType, ProfilerActivity, profile, record_function
 from trace_format import arrows, check, read
 
@@ -46,7 +48,7 @@ def test_trace(tmp_path: Path, name: str) -> None:
     assert tanh["args"]["Input Dims"] == [[3]]
     assert __file__ in tanh["args"]["Call stack"][0]
     # An arrow from each operation to its backward.
-    assert arrows(trace, tracks, "fwdbwd") == [
+    assert arrows(trace, "fwdbwd") == [
         ("aten::mul", "MulBackward0"),
         ("aten::sum", "SumBackward0"),
         ("aten::tanh", "TanhBackward0"),
@@ -71,7 +73,7 @@ def test_a_training_step_is_a_valid_trace(tmp_path: Path, device: str) -> None:
     trace = read(tmp_path / "trace.json")
     tracks = check(trace)
     assert set(tracks) == {"thread 1", QUEUE} if device == "wgpu" else {"thread 1"}
-    pairs = arrows(trace, tracks, "fwdbwd")
+    pairs = arrows(trace, "fwdbwd")
     assert len(pairs) >= 12
     assert ("aten::convolution", "ConvolutionBackward0") in pairs or ("aten::conv2d", "ConvolutionBackward0") in pairs
 
@@ -123,6 +125,75 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert slices[0]["name"] == name
 
 
+@pytest.mark.parametrize("name", ["\U0001f680 of two surrogates", "del \x7f and \x01", "x" * 5000])
+def test_names_that_readers_of_json_know_badly(tmp_path: Path, name: str) -> None:
+    with profile() as prof, record_function(name):
+        rgrad.ones(2)
+    prof.add_metadata("\U0001f680\x7f", name)
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    (slices,) = check(read(tmp_path / "trace.json")).values()
+    assert slices[0]["name"] == name
+
+
+def test_half_a_character_in_the_name_of_a_file(tmp_path: Path) -> None:
+    event = FunctionEvent(1, "aten::mul", 1, 10.0, 12.5, stack=["/home/\udcff.py(3): main"])
+    EventList([event]).export_chrome_trace(tmp_path / "trace.json")
+    (slices,) = check(read(tmp_path / "trace.json")).values()
+    assert slices[0]["args"]["Call stack"] == ["/home/?.py(3): main"]
+    EventList([event]).export_stacks(tmp_path / "stacks", "self_cpu_time_total")
+    assert (tmp_path / "stacks").read_text(encoding="utf-8") == "/home/?.py(3):_main 2\n"
+
+
+def test_passes_through_one_node_are_arrows_of_their_own(tmp_path: Path) -> None:
+    x = rgrad.ones(3, requires_grad=True)
+    with profile() as prof:
+        y = (x * 2).sum()
+        y.backward(retain_graph=True)
+        y.backward()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = read(tmp_path / "trace.json")
+    check(trace)
+    assert arrows(trace, "fwdbwd") == [("aten::mul", "MulBackward0")] * 2 + [("aten::sum", "SumBackward0")] * 2
+
+
+def test_ranges_may_lie_in_each_other_without_end(tmp_path: Path) -> None:
+    depth = MAX_DEPTH + 50
+    with profile() as prof, ExitStack() as ranges:
+        for number in range(depth):
+            ranges.enter_context(record_function(f"range {number}"))
+        rgrad.ones(2)
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = read(tmp_path / "trace.json")
+    check(trace)
+    assert {s.name for s in import_trace(trace).slices} == {"aten::ones"} | {f"range {k}" for k in range(depth)}
+
+
+def test_perfetto_shows_what_was_recorded(tmp_path: Path, device: str) -> None:
+    x = rgrad.ones(3, 3, device=device, requires_grad=True)
+    with profile(profile_memory=True) as prof:
+        with record_function("step"):
+            y = (x @ x).tanh().sum()
+            y.backward()
+        y.item()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    made = import_trace(read(tmp_path / "trace.json"))
+    assert list(made.processes.values()) == ["python"]
+    assert set(made.threads.values()) - {QUEUE} == {"thread 1"}
+    shown = {s.args["External id"]: s for s in made.slices if "External id" in s.args}
+    for event in prof.events():
+        if event.name == "[memory]":
+            continue
+        one = shown[event.id]
+        assert (one.name, one.dur) == (
+            event.name,
+            round(event.time_range.end * 1e3) - round(event.time_range.start * 1e3),
+        )
+        parent = event.cpu_parent
+        assert (one.parent.args["External id"] if one.parent else None) == (parent.id if parent else None)
+    held = {name for _, name in made.counters}
+    assert held == {"Bytes held by tensors CPU"} | ({"Bytes held by tensors wgpu"} if device == "wgpu" else set())
+
+
 def test_event_lists_write_traces(tmp_path: Path) -> None:
     events = recorded(some_work)
     assert isinstance(events, EventList)
@@ -136,6 +207,18 @@ def test_metadata_that_is_no_json(tmp_path: Path) -> None:
         rgrad.ones(2)
     prof.add_metadata_json("broken", "{")
     with pytest.raises(ValueError, match="no valid JSON"):
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert not (tmp_path / "trace.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("traceEvents", "[]"), ("displayTimeUnit", "1"), ("metadata", "{}"), ("n", "NaN")]
+)
+def test_metadata_that_would_spoil_a_trace(tmp_path: Path, key: str, text: str) -> None:
+    with profile() as prof:
+        rgrad.ones(2)
+    prof.add_metadata_json(key, text)
+    with pytest.raises(ValueError, match="part of every trace|no valid JSON"):
         prof.export_chrome_trace(str(tmp_path / "trace.json"))
     assert not (tmp_path / "trace.json").exists()
 
@@ -165,6 +248,14 @@ def test_the_checks_find_what_is_wrong(tmp_path: Path) -> None:
     ]:
         with pytest.raises((AssertionError, KeyError)):
             check(spoiled(phase, **values))
+    for phase, values in [("X", {"ts": -1.0}), ("s", {"tid": 5}), ("C", {"args": {"CPU": "many"}})]:
+        with pytest.raises(AssertionError):
+            check(spoiled(phase, **values))
+    text = (tmp_path / "trace.json").read_bytes()
+    for broken in (text + b"\n", text.replace(b"aten::mul", rb"\ud83d\ude80"), text.replace(b'"trace_id"', b'"\x7f"')):
+        (tmp_path / "broken.json").write_bytes(broken)
+        with pytest.raises(AssertionError):
+            read(tmp_path / "broken.json")
     trace = spoiled("X")
     first, second = [e for e in trace["traceEvents"] if e["ph"] == "X"][:2]
     first["dur"] = round(second["ts"] - first["ts"] + second["dur"] / 2, 3)
@@ -227,7 +318,7 @@ def test_what_a_device_runs_is_timed_by_the_device(tmp_path: Path) -> None:
     tracks = check(trace)
     assert [s["name"] for s in tracks[QUEUE]] == names(runs)
     assert all(s["args"]["Clock"] == "device" for s in tracks[QUEUE])
-    assert len(arrows(trace, tracks, "ac2g")) == len(runs) - 1
+    assert len(arrows(trace, "ac2g")) == len(runs) - 1
     assert {"CPU", "wgpu"} == {k for e in trace["traceEvents"] if e["ph"] == "C" for k in e["args"]}
 
 

@@ -73,3 +73,11 @@ def test_inference_tensors_can_be_printed() -> None:
     with rgrad.inference_mode():
         x = rgrad.ones(2)
     assert repr(x) == "tensor([1., 1.])"
+
+
+def test_options_that_are_no_numbers() -> None:
+    before = repr(rgrad.tensor([0.123456]))
+    for value in ("4", [4], 1j):
+        with pytest.raises(TypeError, match="set_printoptions: got precision="):
+            rgrad.set_printoptions(precision=value)  # type: ignore[arg-type]
+    assert repr(rgrad.tensor([0.123456])) == before

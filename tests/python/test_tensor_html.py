@@ -78,6 +78,10 @@ def test_all_dtypes_and_shapes(dtype: str, shape: tuple[int, ...], device: str) 
     text = html(t)
     assert text.count("<image") == (1 if t.numel() > 1 else 0)
     assert len(text) < 60_000
+    line = html(rgrad.arange(150.0))
+    assert "every 2nd column" in line
+    assert "row" not in line
+    assert "max-height" in line
 
 
 def test_colours() -> None:
@@ -122,8 +126,12 @@ def test_large_tensors_are_sampled(device: str) -> None:
     t = rgrad.arange(3_000_000).reshape(3, 1000, 1000)
     text = html(t)
     assert re.search(r"of a sample of \d+,\d{3}", text)
-    assert "every 21th row, every 11th column" in text
+    assert "every 21st row, every 11th column" in text
     assert len(text) < 60_000
+    line = html(rgrad.arange(150.0))
+    assert "every 2nd column" in line
+    assert "row" not in line
+    assert "max-height" in line
     assert "of a sample" not in html(rgrad.zeros(100_000))
     html(rgrad.zeros(1).expand(10**9))
 

@@ -134,6 +134,7 @@ class GradientExplanation:
         self.beside: list[list[EdgeNorm]] = []
         self.first: EdgeNorm | None = None
         self.first_infinity: EdgeNorm | None = None
+        self._infinity_before: EdgeNorm | None = None
         self.saved: dict[str, str] = {}
         self.gradient: Tensor | None = None
         self.norm: float | None = None
@@ -227,9 +228,7 @@ class GradientExplanation:
         if self.status == "none":
             return "none: an operation on the way returned no gradient"
         if self.status == "nan":
-            inf = self.first_infinity
-            of = "" if inf is None or inf is first else f" of an infinity that {inf.operation} at {inf.line} has made"
-            return f"nan: {at} makes the first nan{of}"
+            return f"nan: {at} makes the first nan{self._origin()}"
         if self.status == "overflow":
             return f"infinite: {at} makes the first infinity"
         if self.status == "zero":
@@ -239,6 +238,17 @@ class GradientExplanation:
         if self.status == "exploding":
             return f"explodes: behind {at} it is more than a million times that at the start (norm {self.norm:.3g})"
         return f"arrives, with norm {self.norm:.3g}"
+
+    def _origin(self) -> str:
+        """What the first nan is made of, if that is known."""
+        inf = self._infinity_before
+        if inf is not None:
+            return f" of an infinity that {inf.operation} at {inf.line} has made"
+        for what, article in (("nan", "a nan"), ("inf", "an infinity")):
+            names = [name for name, has in self.saved.items() if has == what]
+            if names:
+                return f" of {article} in what it has saved ({', '.join(names)})"
+        return ""
 
     def _steps(self) -> str:
         begins_at = next((k for k, edge in enumerate(self.path) if edge is self.first), 0)
@@ -491,4 +501,19 @@ def _judge(made: GradientExplanation, edges: list[tuple[Any, Any, EdgeNorm]], la
             made.first = found[1]
             if status in ("nan", "overflow", "zero"):
                 made.saved = _saved_trouble(found[0])
+            if status == "nan":
+                made._infinity_before = _infinity_into(found[0], edges)
         return
+
+
+def _infinity_into(node: Any, edges: list[tuple[Any, Any, EdgeNorm]]) -> EdgeNorm | None:
+    """The edge where an infinity that reaches ``node`` has begun; None if no infinite gradient arrives there."""
+    arriving: dict[Any, tuple[Any, EdgeNorm]] = {}
+    for source, to, edge in edges:
+        if edge.inf:
+            arriving.setdefault(to, (source, edge))
+    found = None
+    while node in arriving:
+        # A graph has no cycles.
+        node, found = arriving[node]
+    return found

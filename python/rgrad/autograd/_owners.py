@@ -59,12 +59,15 @@ class GraphOwner(NamedTuple):
 def _user_frames() -> list[FrameType]:
     """The frames of the user's code in all threads."""
     found = []
-    for frame in sys._current_frames().values():
-        at: FrameType | None = frame
+    frames = list(sys._current_frames().values())
+    while frames:
+        at: FrameType | None = frames.pop()
         while at is not None:
             if not at.f_code.co_filename.startswith(_PACKAGE):
                 found.append(at)
             at = at.f_back
+    # No variable is left with the frame of this function: such a cycle would keep the callers' variables until a
+    # collection.
     return found
 
 
@@ -188,6 +191,12 @@ class _Below(NamedTuple):
     storages: set[int]
 
 
+def _of_any(name: str) -> str:
+    """``losses[3] in main()`` as ``losses[...] in main()``: elements of a container that are one entry."""
+    container, bracket, rest = name.rpartition("[")
+    return f"{container}[...]{rest.partition(']')[2]}" if bracket else name
+
+
 def graph_owners(holding: Collection[int] = ()) -> list[GraphOwner]:
     """What keeps graphs alive, the largest first. A tensor in the graph of another one is left out.
 
@@ -195,7 +204,8 @@ def graph_owners(holding: Collection[int] = ()) -> list[GraphOwner]:
         holding: Sequence numbers of nodes: only graphs with one of them. By default all.
 
     Returns:
-        One entry for each tensor that holds a graph. Tensors of one line in one container are one entry.
+        One entry for each tensor that holds a graph. Tensors of one line in one container are one entry:
+        ``losses[...]``.
 
     Example:
         >>> from rgrad.autograd._owners import graph_owners
@@ -228,6 +238,7 @@ def graph_owners(holding: Collection[int] = ()) -> list[GraphOwner]:
     search.ignored |= {id(holders), id(tops), id(measured), id(tensors)}
     search.ignored |= {id(row) for rows in (holders, tops, measured) for row in rows}
     found: dict[tuple[Any, ...], tuple[tuple[str, ...], _Below]] = {}
+    joined: set[tuple[Any, ...]] = set()
     for k, (below, t, at) in enumerate(measured):
         owners = tuple(search.chains(t)) if k < _EXPLAINED else ()
         # Elements of one container, such as a list of losses, are one entry; so are those that were not looked for.
@@ -237,6 +248,7 @@ def graph_owners(holding: Collection[int] = ()) -> list[GraphOwner]:
             key = next((other for other in found if other[0] == key[0]), key)
         old = found.get(key)
         if old is not None:
+            joined.add(key)
             found[key] = (
                 old[0],
                 _Below(old[1].graphs + below.graphs, old[1].nodes | below.nodes, old[1].storages | below.storages),
@@ -244,6 +256,12 @@ def graph_owners(holding: Collection[int] = ()) -> list[GraphOwner]:
         else:
             found[key] = (owners, below)
     return [
-        GraphOwner(owners, key[0], below.graphs, len(below.nodes), sum(walk.storages[k][3] for k in below.storages))
+        GraphOwner(
+            tuple(map(_of_any, owners)) if key in joined else owners,
+            key[0],
+            below.graphs,
+            len(below.nodes),
+            sum(walk.storages[k][3] for k in below.storages),
+        )
         for key, (owners, below) in found.items()
     ]

@@ -35,6 +35,14 @@ DEVICE_QUEUE = 1_000_000
 #: The names of arrows: from an operation to its backward, and to what a device ran for it.
 _FLOW, _LAUNCH = "fwdbwd", "ac2g"
 
+#: So deep may slices of one track lie in each other: Perfetto drops those from 512 on.
+_DEEPEST = 500
+
+#: Entries of a trace that no metadata may replace; the last two have a meaning for Perfetto.
+_OWN_ENTRIES = frozenset(
+    {"traceEvents", "traceName", "displayTimeUnit", "baseTimeNanoseconds", "systemTraceEvents", "metadata"}
+)
+
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
@@ -104,6 +112,13 @@ class _Clock:
         return round(nanoseconds / 1e3, 3)
 
 
+def _encoded(event: dict[str, Any]) -> str:
+    """The JSON text of an event. Perfetto takes no escapes of two surrogates, so such characters stand as they are."""
+    text = json.dumps(event, ensure_ascii=False)
+    # Half of a pair, as in the name of a file that is no UTF-8, is not a character.
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _arrow(name: str, number: int, process: int, ends: tuple[tuple[int, float], tuple[int, float]]) -> list[Any]:
     """An arrow between two slices, each named by its track and its start."""
     (track, start), (other, end) = ends
@@ -127,13 +142,17 @@ def _flows(events: EventList, process: int, clock: _Clock) -> Iterator[dict[str,
     for event in events:
         origin = forward.get(event.sequence_nr) if event.scope == 1 else None
         if origin is not None:
-            yield from _arrow(_FLOW, event.sequence_nr, process, (place(origin), place(event)))
+            # Several passes through one node are several arrows.
+            yield from _arrow(_FLOW, event.id, process, (place(origin), place(event)))
         if event.launched_by is not None:
             yield from _arrow(_LAUNCH, event.id, process, (place(event.launched_by), place(event)))
 
 
 def _slices(events: EventList, process: int, clock: _Clock) -> Iterator[dict[str, Any]]:
-    """Events as slices of their tracks. Slices nest: a range of the user that does not is on a track of its own."""
+    """Events as slices of their tracks. Slices nest: a range of the user that does not is on a track of its own.
+
+    So is what lies too deep in others.
+    """
     open_until: dict[int, list[int]] = defaultdict(list)
     for event in events:
         if event.name == MEMORY_EVENT_NAME:
@@ -150,7 +169,7 @@ def _slices(events: EventList, process: int, clock: _Clock) -> Iterator[dict[str
             "ts": clock.shown(start),
             "args": _arguments(event),
         }
-        if until and end > until[-1]:
+        if until and (end > until[-1] or len(until) >= _DEEPEST):
             yield {"ph": "b", "id": event.id, **one}
             yield {"ph": "e", "id": event.id, **one, "ts": clock.shown(end), "args": {}}
             continue
@@ -221,6 +240,10 @@ def _trace_events(events: EventList, recording: Recording | None) -> Iterator[di
         yield from _counters(recording, process)
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
 def write(
     path: str | PathLike[str],
     events: EventList,
@@ -239,12 +262,16 @@ def write(
 
     Raises:
         OSError: The file cannot be written.
-        ValueError: An entry of ``metadata`` is no JSON.
+        ValueError: An entry of ``metadata`` is no JSON, or one that every trace has.
     """
     extra = {}
     for key, text in (metadata or {}).items():
+        if key in _OWN_ENTRIES:
+            raise ValueError(
+                f"export_chrome_trace: {key!r} cannot be the name of metadata: it is a part of every trace"
+            )
         try:
-            extra[key] = json.loads(text)
+            extra[key] = json.loads(text, parse_constant=_no_constant)
         except ValueError as e:
             raise ValueError(f"export_chrome_trace: the metadata {key!r} is no valid JSON: {text!r}") from e
     zero = _core._profiler_clock()[1]
@@ -262,5 +289,6 @@ def write(
     with written(name) as out, collection_paused():
         out.write(json.dumps(about)[:-1] + ', "traceName": ' + json.dumps(name) + ', "traceEvents": [\n')
         for number, event in enumerate(_trace_events(events, recording)):
-            out.write((",\n" if number else "") + json.dumps(event))
-        out.write("\n]}\n")
+            out.write((",\n" if number else "") + _encoded(event))
+        # Nothing behind the end: Perfetto refuses a trace of which the last piece that it reads is a line break.
+        out.write("\n]}")

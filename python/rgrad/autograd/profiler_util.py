@@ -107,7 +107,7 @@ class FunctionEvent(FormattedTimesMixin):
         thread: The thread on which it ran.
         start_us: When it began, in microseconds since the profiler started.
         end_us: When it ended.
-        overload_name: Empty: operations have no overloads here.
+        overload_name: Empty in events that were recorded: operations have no overloads here.
         fwd_thread: For a node's backward, the thread on which the node was made.
         input_shapes: With ``record_shapes``, the shape of each argument; an empty list for those that are no tensors.
         stack: With ``with_stack``, the frames that led to it, innermost first, each ``file(line): function``. Inside of
@@ -145,7 +145,7 @@ class FunctionEvent(FormattedTimesMixin):
         thread: int,
         start_us: float,
         end_us: float,
-        overload_name: str | None = "",
+        overload_name: str | None = None,
         fwd_thread: int | None = None,
         input_shapes: list[list[int]] | None = None,
         stack: list[str] | None = None,
@@ -535,7 +535,8 @@ class EventList(list[Any]):
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError("metric should be one of: " + str(self.supported_export_stacks_metrics()))
-        with open(path, "w", encoding="utf-8") as out:
+        # A name of a file that is no UTF-8 has characters that cannot be written.
+        with open(path, "w", encoding="utf-8", errors="replace") as out:
             for event in self:
                 value = int(getattr(event, attribute(metric)))
                 if event.stack and value > 0:

@@ -50,7 +50,7 @@ impl SharedValue {
 struct Counted {
     value: SharedValue,
     found: usize,
-    /// It owns its object, which has no handle of it then.
+    /// It keeps its object, whose handle does not count then.
     keeps_object: bool,
     /// It holds foreign objects, or something that it holds does.
     foreign: bool,
@@ -112,9 +112,9 @@ impl Census {
         }
     }
 
-    /// An object holds this tensor, or the tensor owns the object.
-    pub fn tensor_of(&mut self, t: &Tensor, owns_object: bool) {
-        if owns_object {
+    /// An object holds this tensor; `keeps`: the tensor keeps that object, whose handle does not count then.
+    pub fn tensor_of(&mut self, t: &Tensor, keeps: bool) {
+        if keeps {
             let at = self.entry_of_tensor(t);
             self.counted[at].keeps_object = true;
             self.counted[at].foreign = true;
@@ -224,7 +224,7 @@ impl PartVisitor for SnapshotWalk<'_> {
 
 impl SnapshotWalk<'_> {
     fn tensor_parts(&mut self, t: &Tensor) {
-        if let Some((p, true)) = t.slot().get() {
+        if let Some((p, true)) = t.object() {
             (self.f)(Foreign::Slot(p));
         }
         parts_of(t, self);

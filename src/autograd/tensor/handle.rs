@@ -1,5 +1,6 @@
 //! A shared handle with weak handles, as `Arc`, but without an atomic write when the only handle ends: both counts are in one word, so one load
-//! shows that there is no other.
+//! shows that there is no other. A third part of the word says that the value keeps the object that represents it, which holds a handle itself:
+//! when that handle is the only one left, the value lets the object go.
 
 use std::alloc::{Layout, dealloc};
 use std::ops::Deref;
@@ -10,8 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 const STRONG: u64 = 1;
 const WEAK: u64 = 1 << 32;
 const ONLY: u64 = STRONG | WEAK;
+/// The value keeps its object.
+const KEEPS: u64 = 1 << 63;
 /// More than memory can hold. A leak of handles must abort before one count overflows into the other.
-const MOST: u32 = 1 << 31;
+const MOST: u32 = 1 << 30;
+
+/// What a value with an object does.
+pub(crate) trait Keeps {
+    /// Lets the object go. Called once for each `keep`, on any thread, when only the object's handle is left. That handle, and so the value, may
+    /// end in this call.
+    fn let_go(&self);
+}
 
 struct HandleBox<T> {
     counts: AtomicU64,
@@ -25,25 +35,25 @@ fn strong(counts: u64) -> u32 {
 
 #[inline]
 fn weak(counts: u64) -> u32 {
-    (counts >> 32) as u32
+    ((counts & !KEEPS) >> 32) as u32
 }
 
 /// Keeps the value alive. Clones are the same value.
-pub(crate) struct Handle<T>(NonNull<HandleBox<T>>);
+pub(crate) struct Handle<T: Keeps>(NonNull<HandleBox<T>>);
 
 /// Does not keep the value alive.
-pub(crate) struct WeakHandle<T>(NonNull<HandleBox<T>>);
+pub(crate) struct WeakHandle<T: Keeps>(NonNull<HandleBox<T>>);
 
 // SAFETY: as for `Arc`: the value is shared by reference, and dropped by whichever thread holds the last handle.
-unsafe impl<T: Send + Sync> Send for Handle<T> {}
+unsafe impl<T: Keeps + Send + Sync> Send for Handle<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Handle<T> {}
+unsafe impl<T: Keeps + Send + Sync> Sync for Handle<T> {}
 // SAFETY: as above; a weak handle may become a handle.
-unsafe impl<T: Send + Sync> Send for WeakHandle<T> {}
+unsafe impl<T: Keeps + Send + Sync> Send for WeakHandle<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for WeakHandle<T> {}
+unsafe impl<T: Keeps + Send + Sync> Sync for WeakHandle<T> {}
 
-impl<T> Handle<T> {
+impl<T: Keeps> Handle<T> {
     /// Constructs the value in place, field by field: a large value that is passed by value is copied several times.
     ///
     /// # Safety
@@ -65,10 +75,28 @@ impl<T> Handle<T> {
         unsafe { &self.0.as_ref().counts }
     }
 
-    /// The current number of strong handles.
+    /// The current number of strong handles, without that of an object that the value keeps.
     #[inline]
     pub fn strong_count(&self) -> usize {
-        strong(self.counts().load(Ordering::Acquire)) as usize
+        let counts = self.counts().load(Ordering::Acquire);
+        strong(counts) as usize - usize::from(counts & KEEPS != 0)
+    }
+
+    /// Makes the value keep its object, which holds this handle; false if that is the only one.
+    pub fn keep(&self) -> bool {
+        let keeps = |n: u64| (strong(n) > 1).then_some(n | KEEPS);
+        self.counts().fetch_update(Ordering::AcqRel, Ordering::Relaxed, keeps).is_ok()
+    }
+
+    /// Ends that the value keeps its object; whether it did.
+    pub fn unkeep(&self) -> bool {
+        self.counts().fetch_and(!KEEPS, Ordering::AcqRel) & KEEPS != 0
+    }
+
+    /// Whether the value keeps its object.
+    #[inline]
+    pub fn keeps(&self) -> bool {
+        self.counts().load(Ordering::Acquire) & KEEPS != 0
     }
 
     #[inline]
@@ -100,7 +128,23 @@ impl<T> Handle<T> {
     #[cold]
     #[inline(never)]
     fn end(&mut self) {
-        if strong(self.counts().fetch_sub(STRONG, Ordering::Release)) != 1 {
+        let mut before = self.counts().load(Ordering::Relaxed);
+        loop {
+            // The object's handle is left alone: in the same step this thread takes over the reference to the object, and with it the handle.
+            let alone = before & KEEPS != 0 && strong(before) == 2;
+            let after = before - STRONG - if alone { KEEPS } else { 0 };
+            match self.counts().compare_exchange_weak(before, after, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) if alone => {
+                    fence(Ordering::Acquire);
+                    // SAFETY: the object and its handle live until `let_go` releases the reference that was taken over.
+                    unsafe { (*self.0.as_ptr()).value.let_go() };
+                    return;
+                }
+                Ok(_) => break,
+                Err(now) => before = now,
+            }
+        }
+        if strong(before) != 1 {
             return;
         }
         fence(Ordering::Acquire);
@@ -112,7 +156,7 @@ impl<T> Handle<T> {
     }
 }
 
-impl<T> Deref for Handle<T> {
+impl<T: Keeps> Deref for Handle<T> {
     type Target = T;
 
     #[inline]
@@ -122,7 +166,7 @@ impl<T> Deref for Handle<T> {
     }
 }
 
-impl<T> Clone for Handle<T> {
+impl<T: Keeps> Clone for Handle<T> {
     #[inline]
     fn clone(&self) -> Self {
         if strong(self.counts().fetch_add(STRONG, Ordering::Relaxed)) >= MOST {
@@ -132,7 +176,7 @@ impl<T> Clone for Handle<T> {
     }
 }
 
-impl<T> Drop for Handle<T> {
+impl<T: Keeps> Drop for Handle<T> {
     #[inline]
     fn drop(&mut self) {
         // Acquire: what other threads did with the value before they dropped their handles happens before its end.
@@ -145,7 +189,7 @@ impl<T> Drop for Handle<T> {
     }
 }
 
-impl<T> WeakHandle<T> {
+impl<T: Keeps> WeakHandle<T> {
     #[inline]
     fn counts(&self) -> &AtomicU64 {
         // SAFETY: this handle is counted, so the memory is there.
@@ -168,7 +212,7 @@ impl<T> WeakHandle<T> {
     }
 }
 
-impl<T> Clone for WeakHandle<T> {
+impl<T: Keeps> Clone for WeakHandle<T> {
     #[inline]
     fn clone(&self) -> Self {
         if weak(self.counts().fetch_add(WEAK, Ordering::Relaxed)) >= MOST {
@@ -178,7 +222,7 @@ impl<T> Clone for WeakHandle<T> {
     }
 }
 
-impl<T> Drop for WeakHandle<T> {
+impl<T: Keeps> Drop for WeakHandle<T> {
     fn drop(&mut self) {
         if weak(self.counts().fetch_sub(WEAK, Ordering::Release)) != 1 {
             return;
@@ -192,10 +236,14 @@ impl<T> Drop for WeakHandle<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
+    use std::sync::{Arc, Mutex};
 
-    fn handle<T>(value: T) -> Handle<T> {
+    impl Keeps for Arc<()> {
+        fn let_go(&self) {}
+    }
+
+    fn handle<T: Keeps>(value: T) -> Handle<T> {
         // SAFETY: all of the value is written.
         unsafe { Handle::emplace(|place: *mut T| place.write(value)) }
     }
@@ -224,6 +272,9 @@ mod tests {
         struct Loud {
             number: u64,
         }
+        impl Keeps for Loud {
+            fn let_go(&self) {}
+        }
         impl Drop for Loud {
             fn drop(&mut self) {
                 assert_eq!(std::mem::replace(&mut self.number, 0), 7);
@@ -250,6 +301,65 @@ mod tests {
                 drop(a);
             });
             assert_eq!(DROPS.load(Ordering::Relaxed), round);
+        }
+    }
+
+    /// A value that keeps an object, which is its own handle here.
+    struct Kept {
+        object: Mutex<Option<Handle<Kept>>>,
+        let_go: Arc<AtomicUsize>,
+        alive: Arc<()>,
+    }
+    impl Keeps for Kept {
+        fn let_go(&self) {
+            self.let_go.fetch_add(1, Ordering::Relaxed);
+            let object = self.object.lock().map_or(None, |mut held| held.take());
+            drop(object);
+        }
+    }
+
+    fn kept(let_go: &Arc<AtomicUsize>, alive: &Arc<()>) -> Handle<Kept> {
+        let a = handle(Kept { object: Mutex::new(None), let_go: let_go.clone(), alive: alive.clone() });
+        if let Ok(mut object) = a.object.lock() {
+            *object = Some(a.clone());
+        }
+        a
+    }
+
+    #[test]
+    fn an_object_that_is_kept_ends_with_the_last_other_handle() {
+        let (let_go, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        let lone = handle(Kept { object: Mutex::new(None), let_go: let_go.clone(), alive: alive.clone() });
+        assert!(!lone.keep() && !lone.keeps());
+        drop(lone);
+        let a = kept(&let_go, &alive);
+        assert!(a.keep() && a.keeps() && a.strong_count() == 1 && Arc::strong_count(&a.alive) == 2);
+        let b = a.clone();
+        drop(a);
+        assert_eq!((b.strong_count(), let_go.load(Ordering::Relaxed)), (1, 0));
+        // Given back: two handles, and nothing that waits for their end.
+        assert!(b.unkeep() && !b.unkeep() && b.strong_count() == 2);
+        assert!(b.keep());
+        let weak = b.downgrade();
+        drop(b);
+        assert_eq!((let_go.load(Ordering::Relaxed), Arc::strong_count(&alive)), (1, 1));
+        assert!(weak.upgrade().is_none());
+    }
+
+    #[test]
+    fn a_kept_object_is_let_go_once_by_many_threads() {
+        let (let_go, alive) = (Arc::new(AtomicUsize::new(0)), Arc::new(()));
+        for round in 1..=300 {
+            let a = kept(&let_go, &alive);
+            assert!(a.keep());
+            std::thread::scope(|s| {
+                for _ in 0..3 {
+                    let b = a.clone();
+                    s.spawn(move || drop((b.clone(), b)));
+                }
+                drop(a);
+            });
+            assert_eq!((let_go.load(Ordering::Relaxed), Arc::strong_count(&alive)), (round, 1));
         }
     }
 }

@@ -144,7 +144,7 @@ impl<'a> OwnedWalk<'a> {
         while let Some(w) = self.work.pop() {
             match w {
                 Reachable::Tensor(t) => {
-                    if let Some((p, true)) = t.slot().get() {
+                    if let Some((p, true)) = t.object() {
                         (self.f)(Foreign::Slot(p));
                     }
                     parts_of(&t, &mut self);

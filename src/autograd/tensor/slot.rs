@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Releases the object of a slot that owns it, when the owner of the slot dies.
+/// Releases an object that its tensor keeps, when nothing but that object holds the tensor any more.
 static RELEASE: OnceLock<fn(*mut ())> = OnceLock::new();
 
 /// Registers the function that releases an owned object; the first registration stays.
@@ -12,37 +12,29 @@ pub fn register_release(f: fn(*mut ())) {
     let _ = RELEASE.set(f);
 }
 
-/// The lowest bit of the pointer says whether the slot owns the object or only refers to it.
-const OWNED: usize = 1;
+/// Releases an object that a tensor has kept.
+pub(crate) fn release(object: *mut ()) {
+    if let Some(release) = RELEASE.get() {
+        release(object);
+    }
+}
 
-/// A pointer to a foreign object, owned or not.
+/// A pointer to a foreign object. Whether it is owned says the handle (`Handle::keep`).
 #[derive(Default)]
 pub struct ObjectSlot(AtomicPtr<()>);
 
 impl ObjectSlot {
-    /// The object, and whether the slot owns it.
+    /// The object.
     #[inline]
-    pub fn get(&self) -> Option<(*mut (), bool)> {
+    pub fn get(&self) -> Option<*mut ()> {
         let p = self.0.load(Ordering::Acquire);
-        if p.is_null() {
-            return None;
-        }
-        Some((p.map_addr(|a| a & !OWNED), p.addr() & OWNED != 0))
+        (!p.is_null()).then_some(p)
     }
 
     /// Makes the slot refer to the object. Callers are serialised by the embedding language's own lock.
     #[inline]
     pub fn set(&self, object: *mut ()) {
-        self.0.store(object.map_addr(|a| a & !OWNED), Ordering::Release);
-    }
-
-    /// As `set`, and the slot owns the object from now on.
-    ///
-    /// # Safety
-    /// The registered release function can release the object, as long as it is in the slot.
-    #[inline]
-    pub unsafe fn own(&self, object: *mut ()) {
-        self.0.store(object.map_addr(|a| a | OWNED), Ordering::Release);
+        self.0.store(object, Ordering::Release);
     }
 
     #[inline]
@@ -51,22 +43,8 @@ impl ObjectSlot {
     }
 }
 
-impl Drop for ObjectSlot {
-    fn drop(&mut self) {
-        if let Some((p, true)) = self.get()
-            && let Some(release) = RELEASE.get()
-        {
-            release(p);
-        }
-    }
-}
-
 impl fmt::Debug for ObjectSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.get() {
-            None => "Slot(empty)",
-            Some((_, true)) => "Slot(owned)",
-            Some((_, false)) => "Slot(known)",
-        })
+        f.write_str(if self.get().is_some() { "Slot(known)" } else { "Slot(empty)" })
     }
 }

@@ -5,9 +5,9 @@ use crate::autograd::dispatch::mode::{self, Mode};
 use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use crate::autograd::graph::node::{Edge, Node, defer_drop};
 use crate::autograd::tensor::core::{Core, Meta, Value};
-use crate::autograd::tensor::handle::{Handle, WeakHandle};
+use crate::autograd::tensor::handle::{Handle, Keeps, WeakHandle};
 use crate::autograd::tensor::lock::{ReadGuard, RwSpinLock, WriteGuard};
-use crate::autograd::tensor::slot::ObjectSlot;
+use crate::autograd::tensor::slot::{self, ObjectSlot};
 use crate::backend::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, PromotionRank};
@@ -38,6 +38,14 @@ pub(crate) struct TensorInner {
     slot: ObjectSlot,
     /// Made of memory of this crate only, and not changed since: dropping it runs no foreign code.
     simple: AtomicBool,
+}
+
+impl Keeps for TensorInner {
+    fn let_go(&self) {
+        if let Some(object) = self.slot.get() {
+            slot::release(object);
+        }
+    }
 }
 
 impl Drop for TensorInner {
@@ -148,7 +156,33 @@ impl Tensor {
         &self.0.slot
     }
 
-    /// The number of handles (variables, saved tensors, objects) of this tensor.
+    /// The object that represents this tensor, and whether the tensor keeps it.
+    #[inline]
+    pub fn object(&self) -> Option<(*mut (), bool)> {
+        self.0.slot.get().map(|p| (p, self.0.keeps()))
+    }
+
+    /// Makes the tensor keep the object in its slot, to which it has one reference from then on; that object holds this handle. False if nothing
+    /// else holds the tensor. The reference is released when that is so later.
+    ///
+    /// # Safety
+    /// The registered release function can release the object, as long as it is kept.
+    pub unsafe fn keep_object(&self) -> bool {
+        self.0.keep()
+    }
+
+    /// Ends that. If true is returned, the reference to the object is the caller's.
+    pub fn give_object(&self) -> bool {
+        self.0.keeps() && self.0.unkeep()
+    }
+
+    /// Whether the tensor keeps its object.
+    #[inline]
+    pub fn keeps_object(&self) -> bool {
+        self.0.keeps()
+    }
+
+    /// The number of handles (variables, saved tensors, objects) of this tensor. The handle of an object that the tensor keeps does not count.
     #[inline]
     pub fn holders(&self) -> usize {
         self.0.strong_count()

@@ -91,7 +91,7 @@ pub(in crate::autograd) fn wrap_target(t: &Tensor, level: &Arc<dyn Level>) -> bo
         return true;
     };
     if info.base.level() < derivative.number() {
-        let own = for_level || matches!(info.base.slot().get(), Some((_, false)));
+        let own = for_level || matches!(info.base.object(), Some((_, false)));
         // The view holds one handle of its base, and the copy of `ViewInfo` another; the base's own object may hold a third. More handles belong
         // to other views.
         if !may(&info.base, 2 + usize::from(own)) {

@@ -54,12 +54,15 @@ pub(crate) fn active<'a>() -> Option<&'a Active> {
     unsafe { ACTIVE.load(Ordering::Relaxed).as_ref() }
 }
 
-fn collect(visit: &PyVisit<'_>, walk: impl FnOnce(&mut dyn FnMut(Foreign<'_>))) -> Result<(), PyTraverseError> {
+/// Shows the collector what a walk finds.
+pub(crate) fn collect(visit: &PyVisit<'_>, walk: impl FnOnce(&mut dyn FnMut(Foreign<'_>))) -> Result<(), PyTraverseError> {
     let mut result = Ok(());
-    walk(&mut |f| {
-        if result.is_ok() {
-            result = traverse_foreign(f, visit);
-        }
+    identity::while_traversing(|| {
+        walk(&mut |f| {
+            if result.is_ok() {
+                result = traverse_foreign(f, visit);
+            }
+        });
     });
     result
 }
@@ -103,8 +106,8 @@ fn take_census(py: Python<'_>) -> PyResult<()> {
         match kind {
             Kind::Tensor => {
                 // SAFETY: an object of this type, which the list keeps alive.
-                if let Some((t, owned)) = unsafe { identity::held_tensor(object.as_ptr()) } {
-                    census.tensor_of(t, owned);
+                if let Some(t) = unsafe { identity::held_tensor(object.as_ptr()) } {
+                    census.tensor_of(t, t.keeps_object());
                 }
             }
             Kind::Node => {

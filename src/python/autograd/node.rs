@@ -13,7 +13,7 @@ use crate::python::autograd::hooks::{HookHandle, PyHook};
 use crate::python::autograd::saved;
 use crate::python::dtype::{device_object, dtype_object, size_object};
 use crate::python::errors::{runtime, type_error};
-use crate::python::tensor::identity::{self, wrap, wrap_option};
+use crate::python::tensor::identity::{wrap, wrap_option};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -131,7 +131,7 @@ pub(crate) fn node_object(py: Python<'_>, node: &Arc<Node>) -> PyResult<Py<PyAny
     if let Some(owner) = context_ref(node) {
         return owner.hand_out(py, node).ok_or_else(|| runtime(format!("{}: the context of this Function is gone", node.name())));
     }
-    if let Some((p, _)) = node.slot().get() {
+    if let Some(p) = node.slot().get() {
         let obj: *mut ffi::PyObject = p.cast();
         // SAFETY: an object clears the slot in its destructor, under the GIL. A count of 0 means that the destructor runs now.
         unsafe {
@@ -311,13 +311,7 @@ impl PyNode {
         }
         let node = node.clone();
         drop(hold);
-        let mut result = Ok(());
-        ownership::visit_node(node, !pinned, &mut |f| {
-            if result.is_ok() {
-                result = identity::traverse_foreign(f, &visit);
-            }
-        });
-        result
+        collector::collect(&visit, |see| ownership::visit_node(node, !pinned, see))
     }
 
     fn __clear__(&self) {

@@ -1,9 +1,10 @@
 //! One tensor, one Python object: `x.grad is x.grad`, and attributes stay with the tensor.
 //!
-//! While Python has references to the object, the object owns the tensor, and the tensor's slot has a borrowed pointer to the object. When the
-//! last reference goes away while the core still holds the tensor, and the object has attributes or belongs to a subclass, ownership is
-//! reversed: the slot owns the object, and the object's handle to the tensor is not counted. The next `wrap` reverses it again. PyTorch
-//! preserves its objects in the same way. The class's methods are in the other files of this folder.
+//! An object always owns a handle of its tensor, and the tensor's slot has a borrowed pointer to the object. When Python's last reference goes
+//! away while the core still holds the tensor, and the object has attributes or belongs to a subclass, the tensor keeps the object: the slot's
+//! pointer becomes a reference. It ends with the next `wrap`, or when the object's handle is the only one left, in the same atomic step as the
+//! last other handle: so a weak reference or `gc.get_objects()` may show the object at any time. PyTorch keeps its objects in the same way. The
+//! class's methods are in the other files of this folder.
 
 use crate::autograd::Tensor;
 use crate::autograd::tensor::ownership::{self, Foreign};
@@ -22,8 +23,6 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 #[derive(Default)]
 pub(crate) struct Link {
     me: AtomicPtr<ffi::PyObject>,
-    /// The tensor owns the object, and the object's handle to the tensor is not counted.
-    preserved: AtomicBool,
     /// False in an object that Python has allocated, with zeros, but that is not filled yet. The garbage collector may see it in this state.
     ready: AtomicBool,
 }
@@ -64,26 +63,20 @@ pub(crate) fn link(obj: &Bound<'_, PyTensor>) {
 /// The Python object of a tensor that Python keeps already. None where `wrap` has more to do.
 #[inline]
 pub(crate) fn existing(py: Python<'_>, t: &Tensor) -> Option<Py<PyAny>> {
-    let (p, owned) = t.slot().get()?;
+    let (p, kept) = t.object()?;
     let obj: *mut ffi::PyObject = p.cast();
     // SAFETY: as in `wrap`.
-    unsafe { (!owned && ffi::Py_REFCNT(obj) > 0).then(|| Bound::from_borrowed_ptr(py, obj).unbind()) }
+    unsafe { (!kept && ffi::Py_REFCNT(obj) > 0).then(|| Bound::from_borrowed_ptr(py, obj).unbind()) }
 }
 
 /// The Python object of a tensor: the one it has, or a new `Tensor`.
 #[inline]
 pub(crate) fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
-    if let Some((p, owned)) = t.slot().get() {
+    if let Some(p) = t.slot().get() {
         let obj: *mut ffi::PyObject = p.cast();
-        if owned {
-            // SAFETY: the slot owns a live `Tensor` object. Its reference becomes the caller's, and the object's handle is counted again.
-            unsafe {
-                let cell = contents(obj);
-                std::mem::forget(t.clone());
-                (*cell).link.preserved.store(false, Ordering::Relaxed);
-                t.slot().set(p);
-                return Ok(Bound::from_owned_ptr(py, obj).unbind());
-            }
+        if t.give_object() {
+            // SAFETY: the tensor has kept a live `Tensor` object, and its reference is the caller's now.
+            return Ok(unsafe { Bound::from_owned_ptr(py, obj) }.unbind());
         }
         // SAFETY: an object clears the slot in its destructor, under the GIL, which `py` proves. A count of 0 means that the destructor runs now.
         unsafe {
@@ -109,7 +102,7 @@ fn make(py: Python<'_>, t: Tensor) -> PyResult<Py<PyAny>> {
             return Err(PyErr::fetch(py));
         }
         t.slot().set(obj.cast());
-        let link = Link { me: AtomicPtr::new(obj), preserved: AtomicBool::new(false), ready: AtomicBool::new(true) };
+        let link = Link { me: AtomicPtr::new(obj), ready: AtomicBool::new(true) };
         contents(obj).cast_mut().write(PyTensor { t: ManuallyDrop::new(t), link });
         if !used.is_null() {
             spare::revive(used);
@@ -212,15 +205,15 @@ pub(crate) unsafe fn tensor_in<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor
     }
 }
 
-/// The tensor of an object, and whether it owns the object. None if the object is not filled yet.
+/// The tensor of an object. None if the object is not filled yet.
 ///
 /// # Safety
 /// `obj` is a live `Tensor` object.
-pub(crate) unsafe fn held_tensor<'a>(obj: *mut ffi::PyObject) -> Option<(&'a Tensor, bool)> {
+pub(crate) unsafe fn held_tensor<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
     // SAFETY: by the caller's promise.
     let cell = unsafe { &*contents(obj) };
     let filled = cell.link.is_made() && cell.link.ready.load(Ordering::Relaxed);
-    filled.then(|| (&*cell.t, cell.link.preserved.load(Ordering::Relaxed)))
+    filled.then(|| &*cell.t)
 }
 
 /// # Safety
@@ -233,12 +226,8 @@ unsafe fn contents(obj: *mut ffi::PyObject) -> *const PyTensor {
 
 impl Drop for PyTensor {
     fn drop(&mut self) {
-        if self.link.preserved.load(Ordering::Relaxed) {
-            // The tensor is being dropped and has released its object, whose handle was not counted.
-            return;
-        }
         let me = self.link.me.load(Ordering::Relaxed);
-        if !me.is_null() && self.t.slot().get().is_some_and(|(p, _)| p == me.cast()) {
+        if !me.is_null() && self.t.slot().get().is_some_and(|p| p == me.cast()) {
             self.t.slot().clear();
         }
         // SAFETY: this is the only place that drops it, once.
@@ -271,11 +260,9 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
     // SAFETY: Python calls this with a `Tensor` object whose reference count is 0, under the GIL.
     unsafe {
         let cell = contents(obj);
-        // The tensor of a preserved object is gone.
-        let preserved = (*cell).link.preserved.load(Ordering::Relaxed);
-        let shared = !preserved && (*cell).t.holders() > 1;
+        let shared = (*cell).t.holders() > 1;
         let stays = shared && !(*cell).t.is_simple() && ownership::may_hold_itself(&(*cell).t);
-        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && !preserved && !stays && (*cell).t.drops_only_memory() {
+        if std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && is_bare(obj) && !stays && (*cell).t.drops_only_memory() {
             // This is what PyO3's destructor does for an object without attributes and weak references, except that PyO3's also notes that
             // the GIL is held, so that other Python objects are released at once. There are none here.
             ffi::PyObject_GC_UnTrack(obj.cast());
@@ -289,13 +276,14 @@ unsafe extern "C" fn dealloc(obj: *mut ffi::PyObject) {
         let me = (*cell).link.me.load(Ordering::Relaxed);
         if me == obj && shared && (stays || has_state(obj)) {
             collector::watch(Python::assume_attached());
-            // From 0 to 1: the reference of the slot.
-            ffi::Py_INCREF(obj);
-            (*cell).link.preserved.store(true, Ordering::Relaxed);
-            (*cell).t.slot().own(obj.cast());
-            // The object's handle is no longer counted. If another thread drops the last handle now, the slot releases the object again.
-            drop(ManuallyDrop::into_inner(std::ptr::read(&raw const (*cell).t)));
-            return;
+            (*cell).t.slot().set(obj.cast());
+            if (*cell).t.keep_object() {
+                // From 0 to 1: the tensor's reference. If another thread has dropped the last other handle meanwhile, the reference waits in
+                // `PENDING`, because this thread has the GIL.
+                ffi::Py_INCREF(obj);
+                release_pending(Python::assume_attached());
+                return;
+            }
         }
         if !std::ptr::eq(ffi::Py_TYPE(obj), base_type()) && ffi::PyObject_CallFinalizerFromDealloc(obj) < 0 {
             return;
@@ -389,10 +377,16 @@ pub(crate) fn swap(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) {
     if std::ptr::eq(a, b) {
         return;
     }
-    // SAFETY: two live `Tensor` objects, under the GIL, so no other thread makes a reference into them; this function holds none either. Live
-    // objects own their tensors, so exchanging the counted handles keeps both counts right.
+    // SAFETY: two live `Tensor` objects, under the GIL, so no other thread makes a reference into them; this function holds none either. Each
+    // owns a handle, so exchanging the handles keeps both counts right. The caller's references keep the objects alive when their tensors
+    // release theirs.
     unsafe {
         let (one, other) = (contents(a).cast_mut(), contents(b).cast_mut());
+        for (obj, cell) in [(a, one), (b, other)] {
+            if (*cell).t.give_object() {
+                ffi::Py_DECREF(obj);
+            }
+        }
         std::ptr::swap(&raw mut (*one).t, &raw mut (*other).t);
         for (obj, cell) in [(a, one), (b, other)] {
             (*cell).link.me.store(obj, Ordering::Relaxed);
@@ -412,12 +406,15 @@ pub(crate) fn preserve_subclass(cls: &Bound<'_, PyType>) {
     }
 }
 
-/// Called when a tensor that owns its object is dropped.
+/// Whether the garbage collector looks at a tensor. Written with the GIL held.
+static TRAVERSING: AtomicBool = AtomicBool::new(false);
+
+/// Called when nothing but its object holds a tensor that has kept it.
 fn release(p: *mut ()) {
     assert_no_guard("dropping a Python object");
-    // SAFETY: the slot owned one reference to a live object.
+    // SAFETY: the tensor had one reference to a live object. No object may end while the collector counts references.
     unsafe {
-        if ffi::PyGILState_Check() != 0 {
+        if ffi::PyGILState_Check() != 0 && !TRAVERSING.load(Ordering::Relaxed) {
             ffi::Py_DECREF(p.cast());
         } else {
             PENDING.lock().push(p as usize);
@@ -425,7 +422,7 @@ fn release(p: *mut ()) {
     }
 }
 
-/// Releases the objects of tensors that were dropped without the GIL.
+/// Releases the objects that tensors have let go without the GIL.
 pub(crate) fn release_pending(_py: Python<'_>) {
     if let Some(mut pending) = PENDING.try_lock() {
         if pending.is_empty() {
@@ -445,14 +442,25 @@ pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
     if !cell.link.ready.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let t = &cell.t;
+    while_traversing(|| traverse_tensor(&cell.t, visit))
+}
+
+/// Runs a part of the collector's walk. No object may end meanwhile.
+pub(crate) fn while_traversing<R>(walk: impl FnOnce() -> R) -> R {
+    let around = TRAVERSING.swap(true, Ordering::Relaxed);
+    let result = walk();
+    TRAVERSING.store(around, Ordering::Relaxed);
+    result
+}
+
+fn traverse_tensor(t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    // A tensor that keeps its object is held from elsewhere, or by itself: then it shows the object what it keeps alive, the object included.
+    let kept = t.keeps_object();
     if let Some(now) = collector::active() {
-        // A preserved object has no handle; the tensor's proxy shows it what the tensor holds.
-        return if cell.link.preserved.load(Ordering::Relaxed) { Ok(()) } else { now.traverse_tensor_of(t, visit) };
+        // The tensor's proxy shows what a tensor holds that keeps its object.
+        return if kept { Ok(()) } else { now.traverse_tensor_of(t, visit) };
     }
-    // A preserved object does not own its tensor. If the tensor holds itself, it shows the object what it keeps alive, the object included.
-    let preserved = cell.link.preserved.load(Ordering::Relaxed);
-    if preserved && !ownership::is_owned_by_itself(t) {
+    if kept && !ownership::is_owned_by_itself(t) {
         return Ok(());
     }
     let mut result = Ok(());
@@ -462,8 +470,8 @@ pub(crate) fn traverse(cell: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTra
         }
         result = traverse_foreign(f, visit);
     };
-    if preserved {
-        if let Some((p, true)) = t.slot().get() {
+    if kept {
+        if let Some((p, true)) = t.object() {
             see(Foreign::Slot(p));
         }
         ownership::visit_own_cycle(t, &mut see);
@@ -491,7 +499,7 @@ pub(crate) fn traverse_foreign(f: Foreign<'_>, visit: &PyVisit<'_>) -> Result<()
 /// Breaks cycles through the tensor.
 pub(crate) fn clear(cell: &PyTensor) {
     let t = &cell.t;
-    if cell.link.preserved.load(Ordering::Relaxed) {
+    if t.keeps_object() {
         ownership::clear_own_cycle(t);
     } else {
         ownership::clear(t);

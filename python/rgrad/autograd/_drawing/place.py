@@ -48,8 +48,12 @@ class Places(NamedTuple):
 
 
 def cut(text: str) -> str:
-    """A text that is not longer than a node is wide."""
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    """A text that is not longer than a node is wide. How often something is repeated stays."""
+    if len(text) <= LONGEST_TEXT:
+        return text
+    _, times, count = text.rpartition("  × ")
+    end = times + count if count.isdigit() else ""
+    return text[: LONGEST_TEXT - 1 - len(end)] + "…" + end
 
 
 def node_size(node: Node) -> tuple[float, float]:

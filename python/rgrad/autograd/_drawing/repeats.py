@@ -35,7 +35,7 @@ class Sequence:
             period: The length of a piece.
             least: Least number of operations in a run, unless its pieces are large.
         """
-        if len(self.codes) < 2 * period:
+        if len(self.codes) < 2 * period or not self._may_repeat(period):
             return []
         equal = self.codes[:-period] == self.codes[period:]
         # Stretches of True: each is a run of `length + period` entries.
@@ -58,6 +58,17 @@ class Sequence:
             found.append(Run(begin, period, times))
             free = begin + period * times
         return found
+
+    def _may_repeat(self, period: int) -> bool:
+        """Whether there may be a run of this period; False for most periods of a sequence without structure."""
+        step = period // 8
+        if step < 2:
+            return True
+        # A run is `period` equal pairs in a row, so at least seven in a row of every `step`-th pair.
+        equal = self.codes[:-period:step] == self.codes[period::step]
+        for distance in (1, 2, 3):
+            equal = equal[:-distance] & equal[distance:]
+        return bool(equal.any())
 
     def periods(self) -> list[int]:
         """The periods that are worth a look, ascending: distances at which many entries are found again."""
