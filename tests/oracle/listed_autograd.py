@@ -92,6 +92,16 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         "Inplace update to inference tensor outside InferenceMode",
         [1.0, 1.0],
     ),
+    "An inference tensor that is given normal memory is a normal tensor": (
+        """
+        with T.inference_mode():
+            x = T.zeros(2)
+        x.data = T.ones(2)
+        result = x[0].item()
+        """,
+        1.0,
+        "Inference tensors do not track version counter",
+    ),
     "What is overwritten by a value without derivative has the gradient 0": (
         """
         x = T.ones(2, requires_grad=True)
@@ -279,6 +289,16 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         "refused",
         "read",
     ),
+    "A gradient has memory of its own": (
+        """
+        x = T.ones(2, requires_grad=True)
+        x.view(2).backward(x)
+        x.sum().backward()
+        result = x.tolist()
+        """,
+        [1.0, 1.0],
+        [2.0, 2.0],
+    ),
     "The version of a new gradient is 0": (
         """
         x = T.ones(2, 2, requires_grad=True)
@@ -424,6 +444,24 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         """,
         [3.0, 3.0],
         "unexpected keyword argument 'by'",
+    ),
+    "`metadata` of a node holds what the user puts there": (
+        """
+        with T.autograd.detect_anomaly():
+            y = T.ones(2, requires_grad=True) * 2
+        result = list(y.grad_fn.metadata)
+        """,
+        [],
+        ["traceback_"],
+    ),
+    "Functions written in Python write by a copy": (
+        """
+        y = T.ones(2, requires_grad=True) * 2
+        y.lgamma_()
+        result = type(y.grad_fn).__name__
+        """,
+        "CopyBackwards",
+        "LgammaBackward0",
     ),
     "Masks and positions are inputs of a node": (
         """
