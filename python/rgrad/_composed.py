@@ -41,9 +41,11 @@ def into(out: Tensor | None, made: Tensor, name: str, same_dtype: bool = True) -
     if out is None:
         return made
     check_out(out, made, name, same_dtype)
-    if out.shape != made.shape:
-        out.resize_(made.shape)
-    return out.copy_(made)
+    if out.shape == made.shape:
+        return out.copy_(made)
+    # The write is counted once.
+    out.resize_(made.shape).data.copy_(made)
+    return out
 
 
 def check_cast(made: Tensor, target: Tensor) -> None:

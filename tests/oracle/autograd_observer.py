@@ -39,6 +39,7 @@ class Observer:
             "log": self.log,
             "fail": self.fail,
             "normal": normal,
+            "finite": finite,
             "written": lambda x, write: (write(x), x)[1],
             "no_grad": lambda f: T.no_grad()(f)(),
             "dense": lambda x: None if x is None else x.clone(),
@@ -49,9 +50,11 @@ class Observer:
             **functions(T),
         }
         for i, name in enumerate(NAMES):
-            self.names[name] = T.tensor(start * (1 + 0.25 * i) + 0.1 * i, requires_grad=i < 2)
+            # Of a list: PyTorch does not resize memory that came from NumPy.
+            data = (start * (1 + 0.25 * i) + 0.1 * i).tolist()
+            self.names[name] = T.tensor(data, dtype=T.float64, requires_grad=i < 2)
         for name in VIEWS:
-            self.names[name] = T.tensor(start[0])
+            self.names[name] = T.tensor(start[0].tolist(), dtype=T.float64)
         self.names["net"].weight.data.copy_(T.tensor(start.T * 0.5))
 
     def log(self, *values: Any) -> None:
@@ -67,7 +70,7 @@ class Observer:
         outputs = [self.names.get(x) for x in OUT.findall(line)]
         inputs = [self.names.get(x) for x in INPUTS.findall(line)] if outputs else []
         shared = any(overlap(a, b) for a in outputs for b in inputs if is_tensor(self.T, a) and is_tensor(self.T, b))
-        if inference or shared or self.writes_overlap(line) or any(map(self.has_views, targets)):
+        if inference or shared or self.writes_overlap(line) or any(map(self.has_views, targets + outputs)):
             raise Ended
 
     def run(self, statement: str) -> list[Any]:
@@ -76,7 +79,7 @@ class Observer:
         self.seen = []
         # The counters of what comes from inference tensors begin at different numbers.
         # So do those of gradients (docs/differences.md).
-        self.counts &= "inference_mode()" not in statement and not re.search(r"= \w\.grad$", statement)
+        self.counts &= "inference_mode()" not in statement and not re.search(r"= \w\.grad$|deepcopy", statement)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -202,6 +205,8 @@ def normal(a: Any, b: Any) -> None:
 
 def selective(T: Any, tools: Any, function: Any, x: Any, y: Any) -> Any:
     """A checkpoint that keeps what products have computed."""
+    if x.dim() != 2 or y.dim() != 2:
+        raise ValueError("PyTorch writes to what products with vectors give")
     kept = (T.ops.aten.mul.Tensor, T.ops.aten.mm.default)
     policy = tools.CheckpointPolicy
 
@@ -214,6 +219,12 @@ def selective(T: Any, tools: Any, function: Any, x: Any, y: Any) -> Any:
 
 def is_tensor(T: Any, x: Any) -> bool:
     return isinstance(x, T.Tensor)
+
+
+def finite(x: Any) -> None:
+    """Refuses nan and infinities, times which the zeros of PyTorch's tangents are nan (docs/differences.md)."""
+    if not np.isfinite(x.detach().numpy()).all():
+        raise ValueError("not finite")
 
 
 def fail_input() -> None:
@@ -281,7 +292,10 @@ AUTOGRAD = r"grad|leaf|backward|in-?place|saved|hook|inference|Function|is a vie
 OTHER_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "Advice": (
         (r"saved tensor hooks\. Enter saved_tensors_hooks outside", r"saved tensor hooks\. Please open an issue"),
-        (r"over calling \.item\(\) on a Tensor, please try to rewrite", r"over calling \.item\(\) on a Tensor, please try"),
+        (
+            r"over calling \.item\(\) on a Tensor, please try to rewrite",
+            r"over calling \.item\(\) on a Tensor, please try",
+        ),
     ),
     "Names of what PyTorch runs inside": (
         (r"that does(n't| not) require gradient", r"^Expected gradient function to be set"),

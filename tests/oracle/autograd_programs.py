@@ -310,7 +310,10 @@ CALL = (
     "{n} = selective(lambda x, y: fail(), {a}, {b})",
     "{n} = checkpoint(lambda x, y: fail(), {a}, {b}, use_reentrant=False)",
     "{n}, {m} = checkpoint(lambda x, y: (x * y, x + y), {a}, {b}, use_reentrant=False)",
-    "{n} = checkpoint(lambda x: checkpoint(lambda y: y.sin() * y, x.exp(), use_reentrant=False) * x, {a}, use_reentrant=False)",
+    (
+        "{n} = checkpoint(lambda x: checkpoint(lambda y: y.sin() * y, x.exp(), use_reentrant=False) * x, {a}, "
+        "use_reentrant=False)"
+    ),
     "{n} = checkpoint(lambda x: Dirty.apply(x * 1).sin(), {a}, use_reentrant=False)",
 )
 PASS = (
@@ -411,7 +414,10 @@ HIGHER = (
     "{n} = T.autograd.functional.hvp(lambda x: (x ** 3 * {b}).sum(), {a}, {b})[1].clone()",
     "{n} = T.autograd.functional.jacobian(lambda x: x.sin() * {b}, {a}, create_graph=True).clone()",
     "{n} = T.autograd.functional.jacobian(lambda x: x[0] * 2, {a}, vectorize=True).clone()",
-    "{n} = T.autograd.functional.jacobian(lambda x: x[0] * 2, {a}, strategy='forward-mode', vectorize=True).detach().clone()",
+    (
+        "{n} = T.autograd.functional.jacobian(lambda x: x[0] * 2, {a}, strategy='forward-mode', vectorize=True); "
+        "{n} = {n}.detach().clone()"
+    ),
     "{n} = T.func.vmap(lambda x, y: T.func.jvp(lambda z: z * x, (y,), (y,))[1])({a}, {b}).clone()",
     "{n} = T.func.grad(lambda x: T.func.vmap(lambda y: y * x)({b}).sum())({a}).clone()",
     "{n} = T.func.functional_call(net, {{'weight': {a}}}, ({b},)) * 1",
@@ -447,11 +453,17 @@ DUAL = (
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(p)",
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); u = p.detach(); log(fw.unpack_dual(u).tangent)",
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); {x} = p.view(-1)[::2]; log(fw.unpack_dual({x}).tangent)",
-    "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(net(p)).tangent)",
+    "normal({a}, {b}); finite({a}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(net(p)).tangent)",
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(Batched.apply(p, {b})[0]).tangent)",
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(Direct.apply(p)).tangent)",
-    "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = T.func.vmap(lambda x: x * 2)(p); log(fw.unpack_dual({n}).tangent)",
-    "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = checkpoint(lambda x: x.sin(), p, use_reentrant=False); log(fw.unpack_dual({n}).tangent)",
+    (
+        "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = T.func.vmap(lambda x: x * 2)(p); "
+        "log(fw.unpack_dual({n}).tangent)"
+    ),
+    (
+        "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = checkpoint(lambda x: x.sin(), p, use_reentrant=False); "
+        "log(fw.unpack_dual({n}).tangent)"
+    ),
 )
 # rgrad saves less than PyTorch. Under hooks that fail or look at what is saved only these run, which save the same.
 PLAIN = (
