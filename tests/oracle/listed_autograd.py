@@ -62,6 +62,15 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [[2.0, 6.0], [4.0, 8.0]],
         [[2.0, 6.0], [5.0, 8.0]],
     ),
+    "`out=` takes every dtype that the result can be cast to": (
+        """
+        x, out = T.ones(2, 2), T.empty(2, 2, dtype=T.float64)
+        T.matmul(x, x, out=out)
+        result = out.tolist()
+        """,
+        [[2.0, 2.0], [2.0, 2.0]],
+        "Expected out tensor to have dtype float, but got double instead",
+    ),
     "Views older than `x.data = y` belong to the old memory": (
         """
         x = T.zeros(2)
