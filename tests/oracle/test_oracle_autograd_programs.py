@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -150,7 +151,7 @@ def test_a_difference_is_seen() -> None:
     found = difference(["c = a * 2"], mine, torch, True)
     assert found is not None
     assert "requires_grad" in found[1]
-    mine.tensor = lambda data, **kw: rgrad.tensor(data + 1, **kw)  # type: ignore[attr-defined]
+    mine.tensor = lambda data, **kw: rgrad.tensor(np.add(data, 1), **kw)  # type: ignore[attr-defined]
     found = difference(["c = a * 2"], mine, torch, True)
     assert found is not None
     assert "values" in found[1]
