@@ -171,7 +171,7 @@ WRITE = (
     "{a}.lgamma_()",
     "T.mul({a}, {b}, out={n})",
     "T.sin({a}, out={n})",
-    "T.matmul({a}, {b}, out={n})",
+    "T.mm({a}, {b}, out={n})",
     "T.cat([{a}, {b}], out={n})",
     "T.sum({a}, 0, out={v})",
     "{a}.view(-1)[::2].zero_()",
@@ -311,7 +311,7 @@ CALL = (
     "{n} = checkpoint(lambda x, y: fail(), {a}, {b}, use_reentrant=False)",
     "{n}, {m} = checkpoint(lambda x, y: (x * y, x + y), {a}, {b}, use_reentrant=False)",
     (
-        "{n} = checkpoint(lambda x: checkpoint(lambda y: y.sin() * y, x.exp(), use_reentrant=False) * x, {a}, "
+        "{n} = checkpoint(lambda x: checkpoint(lambda y: y.sin() * y, x.tanh(), use_reentrant=False) * x, {a}, "
         "use_reentrant=False)"
     ),
     "{n} = checkpoint(lambda x: Dirty.apply(x * 1).sin(), {a}, use_reentrant=False)",

@@ -418,6 +418,15 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [[1.0, 2.0], [3.0, 4.0]],
         [[1.0, 3.0], [3.0, 4.0]],
     ),
+    "A hook of several tensors runs where backward begins at one of them that is a leaf": (
+        """
+        x, y, result = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True), []
+        T.autograd.graph.register_multi_grad_hook([x, y], lambda grads: result.append(len(grads)))
+        x.backward(T.ones(2))
+        """,
+        [2],
+        [],
+    ),
     "Hooks of several leaves run in `autograd.grad`": (
         """
         x, y, seen = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True), []

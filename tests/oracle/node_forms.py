@@ -539,6 +539,10 @@ FORMS = (
         "c.__setitem__(h, 2.0) or c",
         "c.__setitem__((0, 1), 5.0) or c",
     ),
+)
+
+# Forms of which only the names are compared: writes, second derivatives, and functions written in Python.
+NAMED_ONLY = (
     # written in place
     *(
         f"c.{f}"
