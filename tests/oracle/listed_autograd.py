@@ -427,6 +427,16 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [2],
         [],
     ),
+    "Backward hooks of a module are refused in `vmap`": (
+        """
+        net, calls = T.nn.Linear(2, 2), []
+        net.register_full_backward_hook(lambda *args: calls.append(1))
+        T.func.vmap(net)(T.ones(2, 2)).sum().backward()
+        result = calls
+        """,
+        "it must override the setup_context staticmethod",
+        [],
+    ),
     "Hooks of several leaves run in `autograd.grad`": (
         """
         x, y, seen = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True), []
