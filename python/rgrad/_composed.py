@@ -1,5 +1,6 @@
 """What functions made of others share: their results, their forms in place, and Functions of elements."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,9 +41,11 @@ def into(out: Tensor | None, made: Tensor, name: str, same_dtype: bool = True) -
     if out is None:
         return made
     check_out(out, made, name, same_dtype)
-    if out.shape != made.shape:
-        out.resize_(made.shape)
-    return out.copy_(made)
+    if out.shape == made.shape:
+        return out.copy_(made)
+    # The write is counted once.
+    out.resize_(made.shape).data.copy_(made)
+    return out
 
 
 def check_cast(made: Tensor, target: Tensor) -> None:
@@ -137,14 +140,14 @@ def by_kernel(name: str, x: Tensor) -> Tensor:
     return made.to(dtype=x.dtype, device=x.device)
 
 
-def of_elements(name: str, value: _Value | str, *slopes: _Value | None) -> Callable[..., Tensor]:
+def of_elements(name: str, value: _Value | str, *slopes: _Value | str | None) -> Callable[..., Tensor]:
     """A differentiable function of elements.
 
     Args:
         name: The name of its node, without the suffix.
         value: Gives the values of float64 tensors, or is the name of a kernel.
-        slopes: For each input what gives the derivative from all inputs, made of differentiable functions; None where
-            there is none.
+        slopes: For each input what gives the derivative from all inputs, made of differentiable functions. Where there
+            is none: what an error calls it, or None if no gradient goes there.
 
     Returns:
         A function of tensors of one shape and dtype.
@@ -157,24 +160,23 @@ def of_elements(name: str, value: _Value | str, *slopes: _Value | None) -> Calla
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
 
-    def slope(i: int, inputs: tuple[Tensor, ...]) -> Tensor:
+    def product(part: Tensor, i: int, inputs: tuple[Tensor, ...]) -> Tensor | None:
         of = slopes[i]
-        if of is None:
-            raise NotImplementedError(
-                f"the derivative for '{'self' if i == 0 else 'other'}' of '{name.lower()}' is not implemented."
-            )
-        return of(*inputs)
+        if isinstance(of, str):
+            raise NotImplementedError(f"the derivative for '{of}' is not implemented.")
+        return None if of is None else part * of(*inputs)
 
     def backward(ctx: Any, grad: Tensor) -> Any:
         inputs = ctx.saved_tensors
-        found = tuple(grad * slope(i, inputs) if ctx.needs_input_grad[i] else None for i in range(len(slopes)))
+        found = tuple(product(grad, i, inputs) if ctx.needs_input_grad[i] else None for i in range(len(slopes)))
         return found if len(found) > 1 else found[0]
 
     def jvp(ctx: Any, *tangents: Tensor | None) -> Any:
         # Inside a transform saved tensors have their own tangents, which would be taken a second time.
         inputs = tuple(_core._primal(x) for x in ctx.saved_tensors)
-        parts = [t * slope(i, inputs) for i, t in enumerate(tangents) if t is not None]
-        return sum(parts[1:], parts[0])
+        parts = [product(t, i, inputs) for i, t in enumerate(tangents) if t is not None]
+        known = [part for part in parts if part is not None]
+        return sum(known[1:], known[0]) if known else None
 
     def vmap(info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor) -> tuple[Tensor, int]:
         return made.apply(*batched_first(info, in_dims, inputs)), 0
@@ -184,6 +186,7 @@ def of_elements(name: str, value: _Value | str, *slopes: _Value | None) -> Calla
         (Function,),
         {
             "__module__": __name__,
+            "_node_name": f"{name}Backward0",
             **{f.__name__: staticmethod(f) for f in (forward, setup_context, backward, jvp, vmap)},
         },
     )
@@ -219,13 +222,13 @@ def elements_on_host(
 
     def backward(ctx: Any, grad: Tensor) -> Any:
         if slope is None:
-            raise NotImplementedError(f"the derivative for '{name.lower()}' is not implemented.")
+            raise RuntimeError(f"derivative for aten::{name.lower()} is not implemented")
         others = [_core.zeros_like(grad) if needed else None for needed in ctx.needs_input_grad[1:]]
         return grad * slope(*ctx.saved_tensors) if ctx.needs_input_grad[0] else None, *others
 
     def jvp(ctx: Any, *tangents: Tensor | None) -> Any:
         if slope is None:
-            raise NotImplementedError(f"the derivative for '{name.lower()}' is not implemented.")
+            raise NotImplementedError(f"Trying to use forward AD with aten::{name.lower()} that does not support it.")
         inputs = tuple(_core._primal(x) for x in ctx.saved_tensors)
         return _core.zeros_like(inputs[0]) if tangents[0] is None else tangents[0] * slope(*inputs)
 
@@ -233,6 +236,32 @@ def elements_on_host(
         return made.apply(*batched_first(info, in_dims, inputs)), 0
 
     rules = (forward, setup_context, backward, jvp, vmap)
-    made: Any = type(name, (Function,), {"__module__": __name__, **{f.__name__: staticmethod(f) for f in rules}})
+    node = "NotImplemented" if slope is None else f"{name}Backward0"
+    attributes = {"__module__": __name__, "_node_name": node, **{f.__name__: staticmethod(f) for f in rules}}
+    made: Any = type(name, (Function,), attributes)
     apply: Callable[..., Tensor] = made.apply
     return apply
+
+
+@functools.cache
+def refused_write(name: str) -> Any:
+    """A Function ``(target, values)`` that writes what has no derivative.
+
+    Args:
+        name: The name of the operation in place.
+
+    Returns:
+        A subclass of Function whose backward raises.
+    """
+
+    def forward(ctx: Any, target: Tensor, values: Tensor) -> Tensor:
+        # `mark_dirty` counts the write.
+        target.data.copy_(values)
+        ctx.mark_dirty(target)
+        return target
+
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    rules = {f.__name__: staticmethod(f) for f in (forward, backward)}
+    return type(name, (Function,), {"__module__": __name__, "_node_name": "NotImplemented", **rules})

@@ -2049,6 +2049,9 @@ def _before_fork() -> None: ...
 def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
 
+def _check_recorded_write(t: Any) -> Tensor:
+    """Refuses a recorded write to a tensor whose history forbids it."""
+
 def _convolution_input(
     size: _Sizes,
     weight: Tensor,
@@ -5039,6 +5042,7 @@ __all__ = [
     "_autograd",
     "_before_fork",
     "_call_site",
+    "_check_recorded_write",
     "_convolution_input",
     "_convolution_weight",
     "_current_graph_task_id",

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._composed import check_cast
-from ._core import Tensor, is_grad_enabled
+from ._composed import check_cast, refused_write
+from ._core import Tensor, _check_recorded_write, is_grad_enabled
 from ._overridable import cover
 
 
@@ -104,12 +104,18 @@ def in_place(method: Any, name: str, first: str) -> Callable[..., Any]:
         kwargs = {k: a.clone() if type(a) is Tensor and root(a) is base else a for k, a in kwargs.items()}
         tensors = [x for x in (tensor, *args, *kwargs.values()) if isinstance(x, Tensor)]
         recorded = is_grad_enabled() and any(x.requires_grad for x in tensors)
+        if recorded:
+            # Before the tensor is read: of two errors, PyTorch raises that of the write.
+            _check_recorded_write(tensor)
         made = method(tensor.clone() if recorded else tensor, *args, **kwargs)
         if made.shape != tensor.shape:
             raise RuntimeError(
                 f"output with shape {list(tensor.shape)} doesn't match the broadcast shape {list(made.shape)}"
             )
         check_cast(made, tensor)
+        if recorded and type(made.grad_fn).__name__ == "NotImplemented":
+            written: Tensor = refused_write(name).apply(tensor, made)
+            return written
         return tensor.copy_(made)
 
     signature = inspect.signature(method)

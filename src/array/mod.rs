@@ -11,6 +11,7 @@ mod matmul;
 mod pointwise;
 pub mod profile;
 mod reduce;
+mod result_layout;
 mod run;
 mod special;
 mod storage;

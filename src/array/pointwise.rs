@@ -1,6 +1,7 @@
 //! Pointwise rows on arrays: run at once, deferred, or through the fast path for few elements.
 
 use super::deferred::policy;
+use super::result_layout;
 use super::run::{device_mismatch, run_on_backend};
 use super::storage::{Access, INLINE, Storage};
 use super::value::Array;
@@ -70,27 +71,18 @@ impl Array {
     pub fn pointwise(func: Func, compute: DType, out_dtype: DType, ins: &[&Array], params: &[Scalar]) -> Result<Array> {
         let shape = Self::common_shape(ins)?;
         check_call(func, compute, out_dtype, ins, params)?;
-        let like = ins.iter().find(|a| a.shape() == &shape[..]);
         if policy::is_worth(&shape) {
-            let layout = match like {
-                Some(a) if !a.is_contiguous() => Layout::dense_like(&shape, a.strides()),
-                _ => Layout::contiguous(&shape),
-            };
+            let layout = result_layout::of_result(&shape, ins).unwrap_or_else(|| Layout::contiguous(&shape));
             if let Some(made) = Self::pending(func, compute, out_dtype, &layout, ins, params)? {
                 return Ok(made);
             }
             policy::run_abandoned();
         }
-        let out = if let Some(on) = ins.iter().find(|a| !a.device().is_host()) {
-            match like {
-                Some(a) if a.device() == on.device() => a.empty_like(out_dtype)?,
-                _ => on.empty_beside(&shape, out_dtype)?,
-            }
-        } else {
-            match like {
-                Some(a) if !a.is_contiguous() => a.empty_like(out_dtype)?,
-                _ => Array::empty(&shape, out_dtype)?,
-            }
+        let layout = result_layout::of_result(&shape, ins);
+        let out = match (ins.iter().find(|a| !a.device().is_host()).or_else(|| ins.first()), layout) {
+            (Some(on), Some(layout)) => on.empty_laid_out(layout, out_dtype)?,
+            (Some(on), None) => on.empty_beside(&shape, out_dtype)?,
+            (None, _) => Array::empty(&shape, out_dtype)?,
         };
         out.pointwise_now(func, compute, ins, params)?;
         Ok(out)

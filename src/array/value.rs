@@ -74,10 +74,14 @@ impl Array {
 
     /// Uninitialised on this array's device, dense, dimensions ordered as by the strides `like`.
     fn empty_ordered(&self, shape: &[usize], like: &[isize], dtype: DType) -> Result<Array> {
-        let layout = Layout::dense_like(shape, like);
+        self.empty_laid_out(Layout::dense_like(shape, like), dtype)
+    }
+
+    /// Uninitialised on this array's device, with a dense layout.
+    pub(super) fn empty_laid_out(&self, layout: Layout, dtype: DType) -> Result<Array> {
         match self.storage.device_handle() {
             None => {
-                let n = checked_numel(shape, dtype.size())?;
+                let n = checked_numel(layout.shape(), dtype.size())?;
                 Ok(Array { storage: Storage::alloc(n * dtype.size())?, layout, dtype })
             }
             Some(device_handle) => Array::on_device(device_handle.clone(), layout, dtype),

@@ -24,8 +24,8 @@ pub use graph::node::{Edge, Edges, Node, NodeOp, OutMeta};
 pub use graph::saved::Saved;
 pub use graph::saved_hooks;
 pub use graph::view::{
-    Creation, ShownAttributes, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, function_output, function_view, function_write,
-    unrelated, view, view_as, view_inplace, views,
+    Creation, ShownAttributes, ViewCall, ViewInfo, ViewName, ViewOp, check_inplace, check_recorded_write, function_output, function_view,
+    function_write, unrelated, view, view_as, view_inplace, views,
 };
 pub use graph::vjp::{Name, Vjp, VjpCx};
 pub use tensor::{Tensor, Value, WeakTensor, census, ownership};

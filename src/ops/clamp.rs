@@ -49,25 +49,12 @@ fn one_bound(x: &Tensor, row: RowId, bound: Scalar, node: StepNode) -> Result<Te
 pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
     let row = if max { RowId::ClampMax } else { RowId::ClampMin };
     match bound {
-        Arg::Scalar(s) => one_bound(
-            &primitives::cast(x, promote(&[x.into(), bound]))?,
-            row,
-            s,
-            StepNode { name: row.info().node_names[0], attributes: StepAttributes::All },
-        ),
+        Arg::Scalar(s) => one_bound(&primitives::cast(x, promote(&[x.into(), bound]))?, row, s, one_number(row)),
         _ if !promote(&[x.into(), bound]).is_float() => clamp_tensor(x, (!max).then_some(bound), max.then_some(bound)),
-        _ if max => call_as(
-            RowId::ClampTensor,
-            StepNode { name: "ClampMaxBackward1", attributes: StepAttributes::AllBut("min") },
-            &[x.into(), f64::NEG_INFINITY.into(), bound],
-            &[],
-        ),
-        _ => call_as(
-            RowId::ClampTensor,
-            StepNode { name: "ClampMinBackward1", attributes: StepAttributes::AllBut("max") },
-            &[x.into(), bound, f64::INFINITY.into()],
-            &[],
-        ),
+        _ => {
+            let (node, [lo, hi]) = one_tensor(max, bound);
+            call_as(RowId::ClampTensor, node, &[x.into(), lo, hi], &[])
+        }
     }
 }
 
@@ -126,6 +113,42 @@ pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) 
         (Some(lo), None) => one(RowId::ClampMin, lo, "max"),
         (None, Some(hi)) => one(RowId::ClampMax, hi, "min"),
         (None, None) => Err(no_bound()),
+    }
+}
+
+/// As `clamp_one`, written over `target`.
+pub fn clamp_one_inplace(target: &Tensor, max: bool, bound: Arg<'_>) -> Result<()> {
+    let row = if max { RowId::ClampMax } else { RowId::ClampMin };
+    let label = if max { "clamp_max_" } else { "clamp_min_" };
+    let common = promote(&[target.into(), bound]);
+    if !common.can_cast(target.dtype()) {
+        return Err(cannot_cast(common, target.dtype()));
+    }
+    match bound {
+        Arg::Scalar(s) => {
+            if !matches!(s, Scalar::Bool(_)) && write_direct(row, label, [target], &Numbers::NONE, &[s]) {
+                return Ok(());
+            }
+            inplace_as(row, Some(one_number(row)), label, target, &[], &[s])
+        }
+        _ if !common.is_float() => primitives::copy_(target, &clamp_tensor(target, (!max).then_some(bound), max.then_some(bound))?),
+        _ => {
+            let (node, [lo, hi]) = one_tensor(max, bound);
+            inplace_as(RowId::ClampTensor, Some(node), label, target, &[lo, hi], &[])
+        }
+    }
+}
+
+fn one_number(row: RowId) -> StepNode {
+    StepNode { name: row.info().node_names[0], attributes: StepAttributes::All }
+}
+
+/// The node of a clamp by one tensor, and both bounds.
+fn one_tensor(max: bool, bound: Arg<'_>) -> (StepNode, [Arg<'_>; 2]) {
+    if max {
+        (StepNode { name: "ClampMaxBackward1", attributes: StepAttributes::AllBut("min") }, [f64::NEG_INFINITY.into(), bound])
+    } else {
+        (StepNode { name: "ClampMinBackward1", attributes: StepAttributes::AllBut("max") }, [bound, f64::INFINITY.into()])
     }
 }
 

@@ -246,11 +246,16 @@ pub fn call(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
     with_promotion(row, args, params)
 }
 
+/// Whether a row refuses a number: subtraction refuses truth values, also beside floats.
+#[inline]
+fn is_refused(row: RowId, number: Scalar) -> bool {
+    matches!(number, Scalar::Bool(_)) && row.info().rule == DTypeRule::Subtract
+}
+
 /// The fast path for a tensor and a number, which is operand `at`. A float tensor keeps its dtype whatever the number's.
 #[inline]
 fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Scalar]) -> Result<Option<Tensor>> {
-    // Rows that refuse bool tensors refuse bool numbers, too.
-    if matches!(number, Scalar::Bool(_)) {
+    if is_refused(row, number) {
         return Ok(None);
     }
     apply_direct(row, [x, x], &Numbers::at(at, number.to_f64()), params)
@@ -392,10 +397,7 @@ pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Ar
     let done = match rest {
         [] => write_direct(row, label, [target], &Numbers::NONE, params),
         [Arg::Tensor(y)] => write_direct(row, label, [target, y], &Numbers::NONE, params),
-        // As in `number_direct`.
-        [Arg::Scalar(s)] if !matches!(s, Scalar::Bool(_)) => {
-            write_direct(row, label, [target, target], &Numbers::at(1, s.to_f64()), params)
-        }
+        [Arg::Scalar(s)] if !is_refused(row, *s) => write_direct(row, label, [target, target], &Numbers::at(1, s.to_f64()), params),
         _ => false,
     };
     if done {

@@ -193,4 +193,68 @@ def functions(T: Any) -> dict[str, Any]:
             (x,) = ctx.saved_tensors
             return ctx.n * x ** (ctx.n - 1) * t
 
+    class Batched(T.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(x: Any, y: Any) -> Any:
+            return x * y, y + 1
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return g * y, g * x + h
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any, u: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return t * y + u * x, u * 1
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any, y: Any) -> Any:
+            x = x if in_dims[0] is None else x.movedim(in_dims[0], 0)
+            y = y if in_dims[1] is None else y.movedim(in_dims[1], 0)
+            made = Batched.apply(x, y)
+            return made, (0, None if in_dims[1] is None else 0)
+
+    class Direct(T.autograd.Function):  # type: ignore[misc]
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.exp()
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(output)
+            ctx.mark_non_differentiable(*([output] if output.dim() > 2 else []))
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * ctx.saved_tensors[0]
+
+    class Pair(T.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            x.add_(1)
+            y.mul_(2)
+            ctx.mark_dirty(x, y)
+            return x, y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            return g, h * 2
+
+    class Undefined(T.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            return x + 1, [y * 2], "text", None
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, *rest: Any) -> Any:
+            return (g, None) if ctx.needs_input_grad[1] else g
+
     return {k: v for k, v in locals().items() if k != "T"}

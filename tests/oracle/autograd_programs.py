@@ -169,6 +169,24 @@ WRITE = (
     "{a}.requires_grad_().data.zero_()",
     "{a}.erfinv_()",
     "{a}.lgamma_()",
+    "T.mul({a}, {b}, out={n})",
+    "T.sin({a}, out={n})",
+    "T.mm({a}, {b}, out={n})",
+    "T.cat([{a}, {b}], out={n})",
+    "T.sum({a}, 0, out={v})",
+    "{a}.view(-1)[::2].zero_()",
+    "{a}.diagonal().mul_(2)",
+    "{a}.copy_({b}.t().clone())",
+    "{a}.resize_(1)",
+    "{a}.index_fill_(0, T.tensor([1]), 0.5)",
+    "{a}.clamp_min_(0)",
+    "{a}.clamp_max_({b}.clone())",
+    "{a}.addmm_({b}.clone(), {b}.clone())",
+    "{a}.heaviside_({b}.clone())",
+    "{a}.atan2_({b}.clone())",
+    "{a}.add_({b}.float())",
+    "{a}.squeeze(0).unsqueeze_(0)",
+    "{a}.expand(2, 3, 3).clone().mul_({b})",
 )
 FLAG = (
     "{a}.requires_grad_()",
@@ -186,6 +204,18 @@ FLAG = (
     "del {n}",
     "{n} = T.nn.Parameter({a})",
     "{n} = {a}.detach().clone().requires_grad_()",
+    "log(T.is_grad_enabled(), T.is_inference_mode_enabled())",
+    "log(float({a}.sum()))",
+    "log({a}.numpy().shape)",
+    "{n} = copy.deepcopy({a})",
+    "{n} = T.tensor({a}.tolist())",
+    "log({a}.is_leaf, {a}.requires_grad, {a}.retains_grad)",
+    "{a}.requires_grad_().retain_grad()",
+    "{v}.retain_grad()",
+    "log({a}.output_nr)",
+    "{a}.grad = {b}.detach()[0]",
+    "del {a}.grad",
+    "{n} = {a}.new_tensor([1.0, 2.0, 3.0], requires_grad=True)",
 )
 HOOK = (
     "{a}.register_hook(lambda g: g * 2)",
@@ -212,8 +242,29 @@ HOOK = (
     "{a}.register_hook(lambda g: (g * {b}))",
     "{a}.register_hook(lambda g: {b}.mul_(2) and None)",
     "log(len([f for f, _ in {a}.grad_fn.next_functions if f]))",
-    "{a}.grad_fn.metadata['k'] = 1; log(len({a}.grad_fn.metadata))",
+    "{a}.grad_fn.metadata['k'] = 1; log({a}.grad_fn.metadata['k'])",
     "T.autograd.graph.get_gradient_edge({a})",
+    "h = T.autograd.graph.register_multi_grad_hook([{a}, {b}], lambda gs: fail())",
+    "T.autograd.graph.register_multi_grad_hook([{a}, {a}, {b}], lambda gs: log(*gs))",
+    "T.autograd.graph.register_multi_grad_hook([{a}, {b}], lambda g: fail(), mode='any')",
+    "{n} = dense({a}.grad_fn(T.ones_like({a})))",
+    "{v}.register_hook(lambda g: log(g))",
+    "{a}.register_hook(lambda g: g.expand(2, *g.shape))",
+    "{a}.register_hook(lambda g: g.float())",
+    "{a}.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))",
+    "{a}.register_post_accumulate_grad_hook(lambda p: fail())",
+    "h = {a}.register_hook(lambda g: (log(g), h.remove())[1])",
+    "{a}.register_hook(lambda g: {b}.sum().backward())",
+    "h = net.register_forward_hook(lambda m, i, o: o * 2)",
+    "h = net.register_forward_hook(lambda m, i, o: log(*i, o))",
+    "h = net.register_forward_pre_hook(lambda m, i: (i[0] * 2,))",
+    "h = net.register_full_backward_hook(lambda m, gi, go: log(gi, go))",
+    "h = net.register_full_backward_hook(lambda m, gi, go: (gi[0] * 2,) if gi[0] is not None else None)",
+    "h = net.register_full_backward_pre_hook(lambda m, go: (go[0] * 2,))",
+    "h = net.register_full_backward_pre_hook(lambda m, go: log(go))",
+    "h = net.register_full_backward_hook(lambda m, gi, go: fail())",
+    "h = net.register_forward_hook(lambda m, i, o: fail(), always_call=True)",
+    "h = net.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))",
 )
 CALL = (
     "{n} = Square.apply({a})",
@@ -241,6 +292,29 @@ CALL = (
     "{n} = checkpoint(lambda x: Square.apply(x).exp(), {a}, use_reentrant=False)",
     "{n} = checkpoint(lambda x: x.mul_(2), {a}.clone(), use_reentrant=False)",
     "{n} = checkpoint(lambda x: x.relu() * {b}, {a}, use_reentrant=False)",
+    "{n}, {m} = Batched.apply({a}, {b})",
+    "{n} = Direct.apply({a})",
+    "{n}, {m} = Pair.apply({a}, {b})",
+    "{n}, {m} = Pair.apply({a} * 1, {b} * 1)",
+    "{n} = Undefined.apply({a}, {b})[0]",
+    "{n} = net({a}) * 1",
+    "{n} = net({a}) * 1",
+    "net.weight.requires_grad_(False)",
+    "net.requires_grad_()",
+    "net.zero_grad()",
+    "{n} = dense(net.weight.grad)",
+    "{n} = T.func.functional_call(net, {{'weight': {a}}}, ({b},)) * 1",
+    "{n} = checkpoint(net, {a}, use_reentrant=False) * 1",
+    "{n} = selective(lambda x, y: (x * y).sin() * x, {a}, {b})",
+    "{n} = selective(lambda x, y: (x @ y).exp(), {a}, {b})",
+    "{n} = selective(lambda x, y: fail(), {a}, {b})",
+    "{n} = checkpoint(lambda x, y: fail(), {a}, {b}, use_reentrant=False)",
+    "{n}, {m} = checkpoint(lambda x, y: (x * y, x + y), {a}, {b}, use_reentrant=False)",
+    (
+        "{n} = checkpoint(lambda x: checkpoint(lambda y: y.sin() * y, x.tanh(), use_reentrant=False) * x, {a}, "
+        "use_reentrant=False)"
+    ),
+    "{n} = checkpoint(lambda x: Dirty.apply(x * 1).sin(), {a}, use_reentrant=False)",
 )
 PASS = (
     "{a}.sum().backward()",
@@ -265,6 +339,14 @@ PASS = (
     "{n} = dense(T.autograd.grad({a}.view(-1), [{b}], T.eye(9, dtype=T.float64), is_grads_batched=True)[0])",
     "{a}.sum().backward(inputs=leaves({x}), retain_graph=True)",
     "{n} = dense(T.autograd.grad({a}.sum(), [T.autograd.graph.get_gradient_edge({b})])[0])",
+    "{a}.sum().backward(gradient=T.tensor(2.0, dtype=T.float64))",
+    "{n} = dense(T.autograd.grad([{a}.sum(), {b}.sum()], [{x}], allow_unused=True)[0])",
+    "{n} = dense(T.autograd.grad({a}, {b}, {a}.detach(), create_graph=True)[0])",
+    "T.autograd.backward({a}, {a})",
+    "net({a}).sum().backward()",
+    "net({a}).sum().backward(create_graph=True)",
+    "{n} = dense(T.autograd.grad(net({a}).sum(), [net.weight], create_graph=True)[0])",
+    "T.autograd.grad({a}.sum(), [{b}], create_graph=True)[0].sum().backward()",
 )
 HIGHER = (
     "{n} = T.autograd.functional.jacobian(lambda x: (x * {b}).sum(0), {a}).clone()",
@@ -314,6 +396,38 @@ HIGHER = (
     "{n}, {m} = (x.clone() for x in T.func.grad(lambda x, y: (x * y * {x}).sum(), argnums=(0, 1))({a}, {b}))",
     "{n} = T.func.linearize(lambda x: x.sin() * {b}, {a})[1]({b}).detach().clone()",
     "{n} = T.func.vjp(lambda x: (x[0], x.t() * {b}), {a})[1](({b}[0], {b}))[0].clone()",
+    "{n} = T.func.vmap(Batched.apply)({a}, {b})[0].clone()",
+    "{n} = T.func.vmap(Batched.apply, in_dims=(1, None))({a}, {b})[0].clone()",
+    "{n} = T.func.vmap(T.func.grad(lambda x, y: Batched.apply(x, y)[0].sum()))({a}, {b}).clone()",
+    "{n} = T.func.jvp(Batched.apply, ({a}, {b}), ({b}, {a}))[1][0].detach().clone()",
+    "{n} = T.func.jacrev(Setup.apply)({a}[0]).clone()",
+    "{n} = T.func.jacfwd(Setup.apply)({a}[0]).clone()",
+    "{n} = T.func.vmap(Direct.apply)({a}).clone()",
+    "{n} = T.func.grad(lambda x: Direct.apply(x).sum())({a}).clone()",
+    "{n} = T.func.hessian(lambda x: Setup.apply(x, 3).sum())({a}[0]).clone()",
+    "{n} = T.func.vmap(lambda x: fail())({a})",
+    "{n} = T.func.grad(lambda x: fail())({a})",
+    "{n} = T.func.grad(lambda x: x)({a})",
+    "{n} = T.func.vmap(lambda x: 1)({a})",
+    "{n} = T.func.vmap(lambda x: x.sum().item())({a})",
+    "{n} = T.autograd.functional.vhp(lambda x: (x ** 3 * {b}).sum(), {a}, {b})[1].clone()",
+    "{n} = T.autograd.functional.hvp(lambda x: (x ** 3 * {b}).sum(), {a}, {b})[1].clone()",
+    "{n} = T.autograd.functional.jacobian(lambda x: x.sin() * {b}, {a}, create_graph=True).clone()",
+    "{n} = T.autograd.functional.jacobian(lambda x: x[0] * 2, {a}, vectorize=True).clone()",
+    (
+        "{n} = T.autograd.functional.jacobian(lambda x: x[0] * 2, {a}, strategy='forward-mode', vectorize=True); "
+        "{n} = {n}.detach().clone()"
+    ),
+    "{n} = T.func.vmap(lambda x, y: T.func.jvp(lambda z: z * x, (y,), (y,))[1])({a}, {b}).clone()",
+    "{n} = T.func.grad(lambda x: T.func.vmap(lambda y: y * x)({b}).sum())({a}).clone()",
+    "{n} = T.func.functional_call(net, {{'weight': {a}}}, ({b},)) * 1",
+    "{n} = T.func.grad(lambda w: T.func.functional_call(net, {{'weight': w}}, ({b},)).sum())({a}).clone()",
+    "{n} = T.func.vmap(net)({a}).clone()",
+    "{n} = T.func.grad(lambda x: net(x).sum())({a}).clone()",
+    "{n} = T.func.grad_and_value(lambda x: (x * {b}).sum())({a})[0].clone()",
+    "{n} = T.func.grad(lambda x: (x.register_hook(lambda g: g * 2), (x * {b}).sum())[1])({a}).clone()",
+    "{n} = T.func.vjp(lambda x: x * {b}, {a})[1]({b}[0])",
+    "{n} = T.func.grad(lambda x: T.autograd.grad((x * x).sum(), x, create_graph=True)[0].sum())({a}).clone()",
 )
 DUAL = (
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = p * {b}; q = fw.unpack_dual({n}); log(q.primal, q.tangent)",
@@ -339,6 +453,17 @@ DUAL = (
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(p)",
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); u = p.detach(); log(fw.unpack_dual(u).tangent)",
     "normal({a}, {b}); p = fw.make_dual({a}, {b}); {x} = p.view(-1)[::2]; log(fw.unpack_dual({x}).tangent)",
+    "normal({a}, {b}); finite({a}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(net(p)).tangent)",
+    "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(Batched.apply(p, {b})[0]).tangent)",
+    "normal({a}, {b}); p = fw.make_dual({a}, {b}); log(fw.unpack_dual(Direct.apply(p)).tangent)",
+    (
+        "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = T.func.vmap(lambda x: x * 2)(p); "
+        "log(fw.unpack_dual({n}).tangent)"
+    ),
+    (
+        "normal({a}, {b}); p = fw.make_dual({a}, {b}); {n} = checkpoint(lambda x: x.sin(), p, use_reentrant=False); "
+        "log(fw.unpack_dual({n}).tangent)"
+    ),
 )
 # rgrad saves less than PyTorch. Under hooks that fail or look at what is saved only these run, which save the same.
 PLAIN = (
@@ -353,6 +478,10 @@ PLAIN = (
     "{a}.sum().backward()",
     "{n} = {a}.t()",
     "{n} = SaveOutput.apply({a})",
+    "{n} = {a}.exp()",
+    "{n} = Once.apply({a})",
+    "{n} = Lazy.apply({a}, {b})[0]",
+    "{n} = Direct.apply({a})",
 )
 HOOKED = (
     "T.autograd.graph.saved_tensors_hooks(lambda x: (log(x), x.detach())[1], lambda x: x)",

@@ -123,7 +123,7 @@ def main() -> int:
     start, end = options.start, time.monotonic() + options.seconds
     programs = crashes = 0
     while programs < options.count if options.count else time.monotonic() < end:
-        block = min(2000, options.count - programs) if options.count else 2000
+        block = min(500, options.count - programs) if options.count else 500
         found, crashed = search(start, block)
         start, programs, crashes = start + block, programs + block, crashes + crashed
         for each in found:

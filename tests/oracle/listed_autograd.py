@@ -62,6 +62,15 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [[2.0, 6.0], [4.0, 8.0]],
         [[2.0, 6.0], [5.0, 8.0]],
     ),
+    "`out=` takes every dtype that the result can be cast to": (
+        """
+        x, out = T.ones(2, 2), T.empty(2, 2, dtype=T.float64)
+        T.matmul(x, x, out=out)
+        result = out.tolist()
+        """,
+        [[2.0, 2.0], [2.0, 2.0]],
+        "Expected out tensor to have dtype float, but got double instead",
+    ),
     "Views older than `x.data = y` belong to the old memory": (
         """
         x = T.zeros(2)
@@ -91,6 +100,16 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         """,
         "Inplace update to inference tensor outside InferenceMode",
         [1.0, 1.0],
+    ),
+    "An inference tensor that is given normal memory is a normal tensor": (
+        """
+        with T.inference_mode():
+            x = T.zeros(2)
+        x.data = T.ones(2)
+        result = x[0].item()
+        """,
+        1.0,
+        "Inference tensors do not track version counter",
     ),
     "What is overwritten by a value without derivative has the gradient 0": (
         """
@@ -279,6 +298,16 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         "refused",
         "read",
     ),
+    "A gradient has memory of its own": (
+        """
+        x = T.ones(2, requires_grad=True)
+        x.view(2).backward(x)
+        x.sum().backward()
+        result = x.tolist()
+        """,
+        [1.0, 1.0],
+        [2.0, 2.0],
+    ),
     "The version of a new gradient is 0": (
         """
         x = T.ones(2, 2, requires_grad=True)
@@ -389,6 +418,25 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [[1.0, 2.0], [3.0, 4.0]],
         [[1.0, 3.0], [3.0, 4.0]],
     ),
+    "A hook of several tensors runs where backward begins at one of them that is a leaf": (
+        """
+        x, y, result = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True), []
+        T.autograd.graph.register_multi_grad_hook([x, y], lambda grads: result.append(len(grads)))
+        x.backward(T.ones(2))
+        """,
+        [2],
+        [],
+    ),
+    "Backward hooks of a module are refused in `vmap`": (
+        """
+        net, calls = T.nn.Linear(2, 2), []
+        net.register_full_backward_hook(lambda *args: calls.append(1))
+        T.func.vmap(net)(T.ones(2, 2)).sum().backward()
+        result = calls
+        """,
+        "it must override the setup_context staticmethod",
+        [],
+    ),
     "Hooks of several leaves run in `autograd.grad`": (
         """
         x, y, seen = T.ones(2, requires_grad=True), T.ones(2, requires_grad=True), []
@@ -424,6 +472,24 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         """,
         [3.0, 3.0],
         "unexpected keyword argument 'by'",
+    ),
+    "`metadata` of a node holds what the user puts there": (
+        """
+        with T.autograd.detect_anomaly():
+            y = T.ones(2, requires_grad=True) * 2
+        result = list(y.grad_fn.metadata)
+        """,
+        [],
+        ["traceback_"],
+    ),
+    "Functions written in Python write by a copy": (
+        """
+        y = T.ones(2, requires_grad=True) * 2
+        y.lgamma_()
+        result = type(y.grad_fn).__name__
+        """,
+        "CopyBackwards",
+        "LgammaBackward0",
     ),
     "Masks and positions are inputs of a node": (
         """

@@ -540,3 +540,35 @@ FORMS = (
         "c.__setitem__((0, 1), 5.0) or c",
     ),
 )
+
+# Forms of which only the names are compared: writes, second derivatives, and functions written in Python.
+NAMED_ONLY = (
+    # written in place
+    *(
+        f"c.{f}"
+        for f in (
+            "clamp_min_(0)",
+            "clamp_max_(0)",
+            "clamp_min_(n)",
+            "clamp_max_(n)",
+            "clamp_(0, 1)",
+            "clamp_(min=0)",
+            "relu_()",
+            "mul_(True)",
+            "pow_(2)",
+        )
+    ),
+    "m * True",
+    # second derivatives
+    *(f"T.autograd.grad(F.{f}(m).sum(), m, create_graph=True)" for f in ("relu", "leaky_relu", "softshrink")),
+    # functions written in Python
+    *(
+        f"T.special.{f}(q)"
+        for f in ("digamma", "gammaln", "i0", "i0e", "i1", "i1e", "entr", "erfcx", "log_ndtr", "sinc")
+    ),
+    *(f"T.special.{f}(q.abs() / 10)" for f in ("erfinv", "ndtri")),
+    *(f"T.special.{f}(q.abs().detach(), q)" for f in ("gammainc", "gammaincc", "zeta", "xlog1py")),
+    *("T.polygamma(2, q)", "T.nextafter(m, n)", "T.heaviside(m, n)"),
+    *(f"T.linalg.{f}(q)" for f in ("det", "inv", "inv_ex", "pinv", "qr", "svd", "eigh", "matrix_exp", "lu_factor")),
+    *("T.linalg.solve(q, q)", "T.linalg.cholesky_ex(q @ q.T)", "T.linalg.slogdet(q)[1]"),
+)

@@ -16,6 +16,18 @@ import rgrad  # noqa: E402
 pytestmark = pytest.mark.oracle
 
 CALLS: dict[str, Callable[[Any], Any]] = {
+    "text for a dimension": lambda T: T.ones(2).cumsum("a"),
+    "a fraction for a count": lambda T: T.ones(2).chunk(1.5),
+    "nothing for a dimension": lambda T: T.ones(2).cumprod(None),
+    "text for a tensor": lambda T: T.zeros_like("a"),
+    "a number for a tensor": lambda T: T.ones(2).view_as(3),
+    "text for an index": lambda T: T.ones(2).gather(0, "a"),
+    "text for a tolerance": lambda T: T.allclose(T.ones(2), T.ones(2), "a"),
+    "a number for a first tensor": lambda T: T.cumsum(1, 0),
+    "text for a bound in place": lambda T: T.ones(2).clamp_("a"),
+    "text for the other bound in place": lambda T: T.ones(2).clamp_(0, "a"),
+    "text for one bound in place": lambda T: T.ones(2).clamp_min_("a"),
+    "nothing for one bound in place": lambda T: T.ones(2).clamp_max_(None),
     "two numbers": lambda T: T.special.zeta(2.0, 3.0),
     "a string for a number": lambda T: T.special.zeta("a", T.ones(1)),
     "None for a number": lambda T: T.special.xlog1py(None, T.ones(1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -82,6 +83,38 @@ FOUND: dict[str, list[str]] = {
         "v, _, w = c.unbind(0)",
         "u = c.split(1)[0]",
     ],
+    "the order of dimensions of a gradient": [
+        "c = T.func.vmap(lambda x: x * 2, out_dims=1)(b).clone()",
+        "c, d = T.autograd.grad((b * c).sum(), [b, c], create_graph=True)",
+        "v = c.clone().contiguous().view(-1)",
+    ],
+    "an output of another size that was saved": [
+        "d = a * c",
+        "T.cat([d[0].detach(), d[1].detach()], out=c)",
+        "d.sum().backward()",
+    ],
+    "a write by a function in Python to one of several views": [
+        "c, d = Same.apply(a, a)",
+        "with T.set_grad_enabled(False):\n    d.erfinv_()",
+        "d.put_(T.tensor([0, 3]), v.reshape(-1)[:2].clone())",
+    ],
+    "what has no derivative, in place": [
+        "c = a * 1",
+        "c[:2].heaviside_(b[:2].clone())",
+        "c.sum().backward()",
+        "d.heaviside_(b.clone())",
+        "d.sum().backward()",
+    ],
+    "data of another shape before the first gradient": [
+        "c = T.nn.functional.gelu(b)",
+        "b.data = v.detach().clone()",
+        "c.sum().backward(inputs=leaves(b), retain_graph=True)",
+    ],
+    "a hook of a module whose inputs need no gradient": [
+        "h = net.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))",
+        "net(u).sum().backward()",
+        "net(c).sum().backward()",
+    ],
     "hooks of a node whose other outputs are positions": [
         "c = a.max(0)[0]",
         "c.grad_fn.register_prehook(lambda go: log(go))",
@@ -118,7 +151,7 @@ def test_a_difference_is_seen() -> None:
     found = difference(["c = a * 2"], mine, torch, True)
     assert found is not None
     assert "requires_grad" in found[1]
-    mine.tensor = lambda data, **kw: rgrad.tensor(data + 1, **kw)  # type: ignore[attr-defined]
+    mine.tensor = lambda data, **kw: rgrad.tensor(np.add(data, 1), **kw)  # type: ignore[attr-defined]
     found = difference(["c = a * 2"], mine, torch, True)
     assert found is not None
     assert "values" in found[1]

@@ -454,6 +454,53 @@ def check_layout(m):
     return w.grad.stride()
 
 
+def check_smaller_first(m):
+    w = m.ones(3, 3, requires_grad=True)
+    y = w.exp().sum()
+    w.data = m.ones(3)
+    y.backward()
+    return L(w.grad)
+
+
+def check_broadcast_first(m):
+    w = m.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (w * w).sum()
+    w.data = m.ones(2, 3)
+    y.backward()
+    return L(w.grad), w.grad.stride()
+
+
+def check_kept_first(m):
+    w = m.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (w * w).sum()
+    w.data = m.ones(3, 1)
+    y.backward()
+    return L(w.grad)
+
+
+def check_other_size_create_graph(m):
+    w = m.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (w * w).sum()
+    w.data = m.ones(4)
+    y.backward(create_graph=True)
+
+
+def check_broadcast_create_graph(m):
+    w = m.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (w * w * w).sum()
+    w.data = m.ones(2, 3)
+    y.backward(create_graph=True)
+    return L(w.grad), w.grad.requires_grad
+
+
+def check_other_shape_with_gaps(m):
+    w = m.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (w * w).sum()
+    w.data = m.ones(2, 3)[:, ::2]
+    y.backward()
+    return L(w.grad)
+
+
 def check_to_inplace(m):
     layer = m.nn.Linear(2, 1, bias=False)
     m.optim.SGD(layer.parameters(), lr=1.0)

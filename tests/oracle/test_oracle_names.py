@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
-from node_forms import FORMS, SETUP  # noqa: E402
+from node_forms import FORMS, NAMED_ONLY, SETUP  # noqa: E402
 from op_functions import COMPOSED  # noqa: E402
 from op_kit import Op, Sample, as_tuple, leaves, views  # noqa: E402
 from op_table import OPS  # noqa: E402
@@ -91,7 +91,7 @@ def test_names_of_operations(op: Op) -> None:
     compare(op.name, [(of_operation(rgrad, op, s), of_operation(torch, op, s)) for s in op.all_samples()])
 
 
-@pytest.mark.parametrize("code", FORMS)
+@pytest.mark.parametrize("code", FORMS + NAMED_ONLY)
 def test_names_of_forms(code: str) -> None:
     compare(code, [(of_form(rgrad, code), of_form(torch, code))])
 

@@ -47,7 +47,8 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         super().__init__(name, bases, attrs)
-        cls._backward_cls = type(f"{name}Backward", (_core._FunctionCtx,), {"_forward_cls": cls})
+        node = attrs.get("_node_name", f"{name}Backward")
+        cls._backward_cls = type(node, (_core._FunctionCtx,), {"_forward_cls": cls})
         cls._has_setup_context = getattr(cls, "setup_context", _setup_context) is not _setup_context
         cls._function_class = _core._FunctionClass(cls)
 

@@ -325,7 +325,7 @@ def _lu_jvp(tangents: Any, inputs: Any, outputs: Any) -> Any:
 
 
 # Of square matrices whose rows stand in their final order.
-_lu_apply = primitive("LinalgLu", lambda A: (_eliminate(A, False)[0],), _lu_vjp, _lu_jvp)
+_lu_apply = primitive("LinalgLuFactorEx", lambda A: (_eliminate(A, False)[0],), _lu_vjp, _lu_jvp)
 
 
 def _pivot_values(A: Any, check: bool) -> Any:

@@ -178,6 +178,7 @@ def primitive(
         (Function,),
         {
             "__module__": __name__,
+            "_node_name": f"{name}Backward0",
             "forward": staticmethod(forward),
             "setup_context": staticmethod(setup_context),
             "backward": staticmethod(backward),

@@ -21,7 +21,7 @@ def _unchecked(name: str, message: str, f: Any, *arrays: Any) -> Any:
 
 
 _inv = primitive(
-    "LinalgInv",
+    "LinalgInvEx",
     lambda A: (_unchecked("linalg.inv", SINGULAR, np.linalg.inv, A),),
     lambda grads, inputs, outputs: (-outputs[0].mT @ grads[0] @ outputs[0].mT,),
     lambda tangents, inputs, outputs: (-outputs[0] @ tangents[0] @ outputs[0],),
@@ -57,7 +57,7 @@ def _solve_vjp(grads: Any, inputs: Any, outputs: Any) -> Any:
 
 
 _solve_apply = primitive(
-    "LinalgSolve",
+    "LinalgSolveEx",
     lambda A, B: (_unchecked("linalg.solve", SINGULAR_SOLVE, np.linalg.solve, A, B),),
     _solve_vjp,
     lambda tangents, inputs, outputs: (_solve_matrix(inputs[0], tangents[1] - tangents[0] @ outputs[0]),),

@@ -110,7 +110,7 @@ def _polygamma(n: int, x: Tensor) -> Tensor:
 _ORDERS: dict[int, Callable[..., Tensor]] = {1: of_elements("Polygamma", "trigamma", lambda x: _polygamma(2, x))}
 _digamma_apply = of_elements("Digamma", "digamma", lambda x: _polygamma(1, x))
 _lgamma_apply = of_elements("Lgamma", "lgamma", _digamma_apply)
-_zeta_apply: Apply = of_elements("Zeta", _zeta, None, lambda s, q: -s * _zeta_apply(s + 1.0, q))
+_zeta_apply: Apply = of_elements("SpecialZeta", _zeta, "zeta", lambda s, q: -s * _zeta_apply(s + 1.0, q))
 
 
 @operation("lgamma", casts=True)

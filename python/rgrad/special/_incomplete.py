@@ -91,8 +91,10 @@ def _density(a: Tensor, x: Tensor) -> Tensor:
     return ((a - 1.0) * x.log() - x - lgamma(a)).exp()
 
 
-_gammainc_apply = of_elements("Igamma", lambda a, x: _values(a, x, False), None, _density)
-_gammaincc_apply = of_elements("Igammac", lambda a, x: _values(a, x, True), None, lambda a, x: -_density(a, x))
+_gammainc_apply = of_elements("Igamma", lambda a, x: _values(a, x, False), "igamma: input", _density)
+_gammaincc_apply = of_elements(
+    "Igammac", lambda a, x: _values(a, x, True), "igammac: input", lambda a, x: -_density(a, x)
+)
 
 
 @operation("special_gammainc", casts=True)

@@ -9,6 +9,7 @@ from .. import _core
 from .._checked import operation
 from .._composed import floating_pair, of_elements
 from .._core import Tensor
+from ..autograd.grad_mode import no_grad
 
 _Step = Callable[[float, Tensor, Tensor, Tensor], Tensor]
 
@@ -31,7 +32,8 @@ def _recurrence(name: str, first: Callable[[Tensor], Tensor], step: _Step) -> Ca
 
 def _named(name: str, apply: Callable[..., Tensor], what: str) -> Callable[..., Tensor]:
     def made(input: Tensor | float, n: Tensor | float, *, out: Tensor | None = None) -> Tensor:
-        return apply(*floating_pair(input, n))
+        with no_grad():
+            return apply(*floating_pair(input, n))
 
     made.__name__ = made.__qualname__ = name
     made.__doc__ = f"""Compute {what} of degree ``n``.

@@ -175,8 +175,12 @@ impl PointwiseOp {
     fn composed(&self, i: usize, g: &Tensor, xs: SmallVec<[Option<Tensor>; 3]>, y: Option<Tensor>) -> Result<Tensor> {
         let info = self.row.info();
         let read = if info.zero_second { xs.iter().chain([&y]).flatten().next().cloned() } else { None };
+        // PyTorch computes the gradient of `relu` as that of `threshold`.
+        let first = if self.row == RowId::Relu { RowId::Threshold } else { self.row };
         let flat = |v: Tensor| match read {
-            Some(read) => with_zero_second(v, || Ok(read), || format!("{}Backward0", info.node_names[0].trim_end_matches('0')).into()),
+            Some(read) => {
+                with_zero_second(v, || Ok(read), || format!("{}Backward0", first.info().node_names[0].trim_end_matches('0')).into())
+            }
             None => Ok(v),
         };
         let or_g = |t: Option<Tensor>| t.map_or_else(|| Expr::of(g.clone()), Expr::operand);

@@ -1,12 +1,15 @@
 //! Accumulates gradients in `.grad` of leaves, and of other tensors with `retain_grad`.
 
+use crate::autograd::dispatch::apply::inplace_shape;
 use crate::autograd::dispatch::call_site::Inherit;
+use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
 use crate::backend::interrupt::{Paused, paused};
 use crate::backend::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
 use crate::error::{Error, Result};
+use crate::layout::broadcast;
 
 /// Passes of several threads may reach one leaf; their additions are serialised. Leaves share these locks by address. The locks are reentrant,
 /// because the addition may run foreign code (a signal handler, a write callback).
@@ -65,13 +68,12 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
     let Some(have) = have else {
         // `.grad` has the leaf's strides.
         let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
-        let own = if create_graph || !grad.is_bare() {
+        let own = if grad.shape() != leaf.shape() {
+            of_other_shape(leaf, grad, create_graph)?
+        } else if create_graph || !grad.is_bare() {
             primitives::clone(&grad)?
         } else if same && grad.holders() == 1 {
             grad
-        } else if grad.shape() != leaf.shape() {
-            // The leaf was given memory of another shape after its gradient was recorded.
-            primitives::clone(&grad)?
         } else {
             let like = leaf.array();
             let copy = like.empty_like(grad.dtype())?;
@@ -95,6 +97,31 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
         leaf.meta_mut(|m| m.grad = Some(sum));
     }
     Ok(Some(have))
+}
+
+/// The first gradient of a leaf that was given memory of another shape after its gradient was recorded. As in PyTorch it stays as it is if nothing
+/// else holds it and its strides are the leaf's. Otherwise it is broadcast to the leaf's shape.
+#[cold]
+fn of_other_shape(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
+    let shape = leaf.shape();
+    let dense = leaf.with_array(|l| l.layout().is_dense());
+    let has_strides_of_leaf = leaf.with_array(|l| {
+        grad.with_array(|g| {
+            let mut dims = g.shape().iter().zip(g.strides()).enumerate();
+            g.storage().is_sole_owner() && dims.all(|(i, (n, stride))| *n == 1 || l.strides().get(i) == Some(stride))
+        })
+    });
+    if !create_graph && grad.is_bare() && grad.holders() == 1 && dense && has_strides_of_leaf {
+        return Ok(grad);
+    }
+    if !dense {
+        return primitives::clone(&grad);
+    }
+    let all = broadcast(&shape, &grad.shape())?;
+    if all != shape {
+        return Err(inplace_shape(&shape, &all));
+    }
+    primitives::clone(&view(&grad, ViewOp::Expand(shape))?)
 }
 
 /// `.grad` of a non-leaf with `retain_grad`. The pass may go on to use the gradient in place, so it is copied.

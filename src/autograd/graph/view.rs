@@ -15,7 +15,7 @@ use crate::autograd::graph::saved_attributes::SavedAttributes;
 pub use crate::autograd::graph::view_op::{ShownAttributes, ViewName, ViewOp};
 pub(crate) use crate::autograd::graph::view_writes::rebase;
 use crate::autograd::graph::view_writes::write_refused;
-pub use crate::autograd::graph::view_writes::{check_inplace, function_output, function_view, function_write};
+pub use crate::autograd::graph::view_writes::{check_inplace, check_recorded_write, function_output, function_view, function_write};
 use crate::autograd::graph::vjp::{Name, Vjp, VjpCx};
 use crate::autograd::primitives;
 use crate::autograd::tensor::{Core, Tensor, Value};

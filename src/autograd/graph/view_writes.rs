@@ -84,9 +84,11 @@ pub fn check_inplace(t: &Tensor, records: bool, label: &'static str) -> Result<(
             crate::autograd::dispatch::write_callback::announce(t)?;
         }
     }
-    if !records || !mode.grad {
-        return Ok(());
-    }
+    if records && mode.grad { check_recorded_write(t, label) } else { Ok(()) }
+}
+
+/// Checks whether a write to `t` may be recorded, from its history alone.
+pub fn check_recorded_write(t: &Tensor, label: &'static str) -> Result<()> {
     if let Some(v) = t.meta(|m| m.and_then(|m| m.view.clone())) {
         if v.creation != Creation::Normal {
             return Err(write_refused(t, v.creation, Some(label)));

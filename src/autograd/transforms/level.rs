@@ -209,8 +209,9 @@ impl Tensor {
     pub fn values(&self, op: &str) -> Result<Array> {
         if self.level() > 0 && self.is_batched() {
             return Err(Error::runtime(format!(
-                "vmap: It looks like you're calling {op} on a Tensor, whose result depends on the values of each element of the batch. We \
-                 don't support vmap over {op}; rewrite it with other operations (`where` instead of a branch), or call it outside vmap."
+                "vmap: It looks like you're calling {op} on a Tensor. We don't support vmap over calling {op} on a Tensor, please try to \
+                 rewrite what you're doing with other operations (`where` instead of a branch), or call it outside vmap: its result depends \
+                 on the values of each element of the batch."
             )));
         }
         Ok(self.array())

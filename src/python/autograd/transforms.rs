@@ -4,7 +4,7 @@
 
 use crate::autograd::transforms::level::{self, DerivativeLevel, Level};
 use crate::autograd::transforms::slow_paths::{self, SlowPath};
-use crate::autograd::{Tensor, dual_levels, forward_mode, mutation_guard, view_tangents};
+use crate::autograd::{Tensor, check_recorded_write, dual_levels, forward_mode, mutation_guard, view_tangents};
 use crate::error::Error;
 use crate::layout::wrap_dim;
 use crate::ops::batch::{BatchLevel, Randomness};
@@ -153,6 +153,12 @@ fn _unrelated<'py>(t: &PyObj<'py>) -> PyResult<PyObj<'py>> {
     Ok(t.clone())
 }
 
+/// Refuses a recorded write to a tensor whose history forbids it.
+#[pyfunction]
+fn _check_recorded_write(t: &PyObj<'_>) -> PyResult<()> {
+    Ok(check_recorded_write(given(t, "_check_recorded_write")?, "copy_")?)
+}
+
 /// Opens a level of dual numbers, and returns the number of open ones.
 #[pyfunction]
 fn _enter_dual() -> usize {
@@ -210,6 +216,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_ask_below, m)?,
         wrap_pyfunction!(_require_grad, m)?,
         wrap_pyfunction!(_unrelated, m)?,
+        wrap_pyfunction!(_check_recorded_write, m)?,
         wrap_pyfunction!(_make_dual, m)?,
         wrap_pyfunction!(_tangent, m)?,
         wrap_pyfunction!(_primal, m)?,

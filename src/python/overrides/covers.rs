@@ -4,7 +4,7 @@
 //! CPython passes no data to a C function of a class. Each wrapped function therefore has a C function of its own with two instructions: it
 //! loads the number of its `Place` and jumps to the code that all places of a kind share. Operators are wrapped in `operators`.
 
-use super::{Asked, Call, is_plain, keywords, modes_apply};
+use super::{Asked, Call, arguments, is_plain, keywords, modes_apply};
 use crate::autograd::{Tensor, profiler};
 use crate::error::Error;
 use crate::python::args::as_tensor;
@@ -90,6 +90,14 @@ impl Place {
         unsafe { CStr::from_ptr((*self.definition.load(Ordering::Relaxed)).ml_name) }.to_str().unwrap_or("")
     }
 
+    /// The documentation, which begins with the signature.
+    pub(super) fn doc(&self) -> &'static str {
+        // SAFETY: as in `name`; the documentation may be null.
+        let doc = unsafe { (*self.definition.load(Ordering::Relaxed)).ml_doc };
+        // SAFETY: a documentation of PyO3 or `cover`, which is never freed.
+        if doc.is_null() { "" } else { unsafe { CStr::from_ptr(doc) }.to_str().unwrap_or("") }
+    }
+
     /// The original function of a place that is called by the fast protocol.
     pub(super) fn fast(&self) -> FastFunction {
         let p = self.original.load(Ordering::Relaxed);
@@ -134,10 +142,15 @@ unsafe fn run(at: usize, slf: RawObj, args: *const RawObj, nargs: isize, kwnames
     // SAFETY: called with the arguments from Python.
     unsafe {
         let place = &ALL[at];
-        if kwnames.is_null() || !place.has(REWRITES) || !keywords::has_one(kwnames) {
-            return place.fast()(slf, args, nargs, kwnames);
+        let made = if kwnames.is_null() || !place.has(REWRITES) || !keywords::has_one(kwnames) {
+            place.fast()(slf, args, nargs, kwnames)
+        } else {
+            keywords::call(place, slf, args, nargs, kwnames)
+        };
+        if made.is_null() {
+            arguments::reword(place);
         }
-        keywords::call(place, slf, args, nargs, kwnames)
+        made
     }
 }
 
@@ -299,7 +312,11 @@ unsafe extern "C" fn call_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: 
             plain
         };
         if is_plain(slf) && is_plain(args) && plain_names {
-            return original::<Spread>(at)(slf, args, kwargs);
+            let made = original::<Spread>(at)(slf, args, kwargs);
+            if made.is_null() {
+                arguments::reword(&ALL[at]);
+            }
+            return made;
         }
         ask_spread(slf, args, kwargs, at)
     }
@@ -321,7 +338,11 @@ unsafe fn ask_spread(slf: RawObj, args: RawObj, kwargs: RawObj, at: usize) -> Ra
             all.extend(named.iter().flat_map(|d| d.values()));
             let asked = asked_about(at, &all);
             if asked.0.is_empty() && !modes_apply() {
-                return Ok(seen(at, &all, || original::<Spread>(at)(slf, args.as_ptr(), kwargs)));
+                let made = seen(at, &all, || original::<Spread>(at)(slf, args.as_ptr(), kwargs));
+                if made.is_null() {
+                    arguments::reword(&ALL[at]);
+                }
+                return Ok(made);
             }
             ask(py, at, positional, named.filter(|d| !d.is_empty()), &asked)
         })

@@ -4,6 +4,7 @@
 //! by a comparison of types that all arguments are plain, and come here only if one is not. Not here: decorators for functions written in
 //! Python (`rgrad.overrides`).
 
+mod arguments;
 pub(super) mod covers;
 pub(super) mod keywords;
 pub(super) mod operators;

@@ -29,7 +29,7 @@ unsafe fn plain<'a>(obj: *mut ffi::PyObject) -> Option<&'a Tensor> {
     unsafe { if is_plain_tensor(obj) { identity::tensor_in(obj) } else { None } }
 }
 
-/// The value of a `float`, or of an `int` that fits into 64 bits; None for other objects, including those of subclasses.
+/// The value of a `float`, a `bool`, or an `int` that fits into 64 bits; None for other objects, including those of subclasses.
 ///
 /// # Safety
 /// A live object, under the GIL.
@@ -41,7 +41,7 @@ unsafe fn number(obj: *mut ffi::PyObject) -> Option<Scalar> {
             return Some(Scalar::Float(ffi::PyFloat_AS_DOUBLE(obj)));
         }
         if ffi::PyLong_CheckExact(obj) == 0 {
-            return None;
+            return (ffi::PyBool_Check(obj) != 0).then(|| Scalar::Bool(obj == ffi::Py_True()));
         }
         let mut overflow = 0;
         let value = ffi::PyLong_AsLongLongAndOverflow(obj, &raw mut overflow);

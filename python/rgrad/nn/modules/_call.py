@@ -64,7 +64,8 @@ class _HookState:
                     stacklevel=2,
                 )
             for hook in self.hooks:
-                if hook(self.module, nothing, grad_output) is not None:
+                given = hook(self.module, nothing, grad_output)
+                if given is not None and not (isinstance(given, tuple) and all(g is None for g in given)):
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None "
                         "or None for all gradients."

@@ -98,15 +98,16 @@ fn clamp_call(x: &Tensor, min: Option<&PyObj<'_>>, max: Option<&PyObj<'_>>) -> P
     if tensors {
         return Ok(clamping::clamp_tensor(x, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?);
     }
-    let bound = |o: Option<&PyObj<'_>>, name: &str| -> PyResult<Option<Scalar>> {
-        match o {
-            Some(o) if !o.is_none() => {
-                scalar(o)?.map(Some).ok_or_else(|| type_error(format!("clamp(): argument '{name}' must be Number or Tensor")))
-            }
-            _ => Ok(None),
+    Ok(clamping::clamp(x, number_bound(min, "clamp", "min")?, number_bound(max, "clamp", "max")?)?)
+}
+
+fn number_bound(o: Option<&PyObj<'_>>, function: &str, name: &str) -> PyResult<Option<Scalar>> {
+    match o {
+        Some(o) if !o.is_none() => {
+            scalar(o)?.map(Some).ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number or Tensor")))
         }
-    };
-    Ok(clamping::clamp(x, bound(min, "min")?, bound(max, "max")?)?)
+        _ => Ok(None),
+    }
 }
 
 /// Limits every element to `[min, max]`. The bounds are numbers or tensors, and one may be missing.
@@ -124,6 +125,12 @@ fn clamp_one(py: Python<'_>, input: &PyObj<'_>, max: bool, bound: &PyObj<'_>) ->
     let (name, what) = if max { ("clamp_max", "max") } else { ("clamp_min", "min") };
     let x = tensor(input, &format!("{name}(): argument 'input' (position 1)"))?;
     wrap(py, clamping::clamp_one(x, max, operand_of(bound, name, 2, what)?)?)
+}
+
+fn clamp_one_inplace<'py>(target: &Bound<'py, PyTensor>, max: bool, bound: &PyObj<'py>) -> PyResult<Bound<'py, PyTensor>> {
+    let (name, what) = if max { ("clamp_max_", "max") } else { ("clamp_min_", "min") };
+    clamping::clamp_one_inplace(PyTensor::of(target), max, operand_of(bound, name, 1, what)?)?;
+    Ok(target.clone())
 }
 
 /// Limits every element to at least `min`.
@@ -269,25 +276,23 @@ impl PyTensor {
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<&PyObj<'py>>, max: Option<&PyObj<'py>>) -> PyResult<Bound<'py, Self>> {
         let t = Self::of(slf);
-        let of = |o: Option<&PyObj<'py>>| -> PyResult<Option<Scalar>> {
-            o.filter(|o| !o.is_none()).map(scalar).transpose().map(Option::flatten)
-        };
         if min.and_then(as_tensor).is_some() || max.and_then(as_tensor).is_some() {
             clamping::clamp_tensor_inplace(t, clamp_bound(min, 2, "min")?, clamp_bound(max, 3, "max")?)?;
             return Ok(slf.clone());
         }
-        clamping::clamp_inplace(t, of(min)?, of(max)?)?;
+        let name = "clamp_";
+        clamping::clamp_inplace(t, number_bound(min, name, "min")?, number_bound(max, name, "max")?)?;
         Ok(slf.clone())
     }
 
     /// Limits every element to at least `min`, in place.
     fn clamp_min_<'py>(slf: &Bound<'py, Self>, min: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
-        Self::clamp_(slf, Some(min), None)
+        clamp_one_inplace(slf, false, min)
     }
 
     /// Limits every element to at most `max`, in place.
     fn clamp_max_<'py>(slf: &Bound<'py, Self>, max: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
-        Self::clamp_(slf, None, Some(max))
+        clamp_one_inplace(slf, true, max)
     }
 
     /// This tensor rounded to `decimals` digits after the decimal point, or before it if `decimals` is negative.

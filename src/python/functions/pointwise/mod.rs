@@ -123,6 +123,8 @@ pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
             )?;
         }
         target.set_data(&primitives::clone(&primitives::cast(result, target.dtype())?)?)?;
+        // Whoever has saved the target notices the write.
+        target.increment_version("resize_");
         return Ok(out.clone().unbind());
     }
     // The mutation guard need not check this write: `refuse_recorded` has.
