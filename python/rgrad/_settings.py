@@ -36,26 +36,26 @@ def get_float32_matmul_precision() -> str:
     return _precision
 
 
-def set_num_interop_threads(nthreads: int) -> None:
+def set_num_interop_threads(num: int) -> None:
     """Say how many operations may run beside each other. All threads here work on one operation: see `set_num_threads`.
 
     Args:
-        nthreads: A positive number.
+        num: A positive number.
 
     Raises:
-        RuntimeError: ``nthreads`` is no positive integer, or this was called before.
+        RuntimeError: ``num`` is no positive integer, or this was called before.
     """
     global _interop_threads
-    if type(nthreads) is not int:
-        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(nthreads).__name__}")
-    if nthreads <= 0:
+    if type(num) is not int:
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(num).__name__}")
+    if num <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     if _interop_threads is not None:
         raise RuntimeError(
             "Error: cannot set number of interop threads after parallel work has started or "
             "set_num_interop_threads called"
         )
-    _interop_threads = nthreads
+    _interop_threads = num
 
 
 def get_num_interop_threads() -> int:
