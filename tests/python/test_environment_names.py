@@ -79,3 +79,10 @@ def test_schedules_of_older_programs() -> None:
         schedule.step()
     assert rates == [1.0, 0.5, 0.25]
     assert isinstance(schedule, rgrad.optim.lr_scheduler.LRScheduler)
+
+
+def test_types_of_older_programs() -> None:
+    for kind in (rgrad.float64, rgrad.DoubleTensor, "rgrad.DoubleTensor", "torch.DoubleTensor"):
+        layer = rgrad.nn.BatchNorm1d(2)
+        assert layer.type(kind) is layer
+        assert {t.dtype for t in layer.state_dict().values()} == {rgrad.float64}
