@@ -49,7 +49,6 @@ goes on as the original.
 
 PIPES = "PyTorch's pipes of data are deprecated"
 LEFT_OUT = {
-    "nn": {"CrossMapLRN2d": "see [differences](differences.md); `LocalResponseNorm` computes what is meant"},
     "utils.data": {
         **dict.fromkeys(
             [

@@ -133,7 +133,7 @@ RESULTS = {
         "_int",
         "numel nelement dim ndimension storage_offset data_ptr element_size get_num_threads initial_seed "
         "max_memory_allocated memory_allocated _memory_idle _module_number _enter_module _hide_tangents "
-        "seed get_device __len__ __int__ __index__ __hash__ _call_site "
+        "seed get_device __len__ __int__ __index__ __hash__ _call_site _crc32 "
         "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
         "autocast_increment_nesting autocast_decrement_nesting _enter_dual UntypedStorage.nbytes UntypedStorage.size",
     ),

@@ -52,6 +52,7 @@ _MODULES = (
     "compiler",
     "cpu",
     "cuda",
+    "distributed",
     "distributions",
     "func",
     "hub",
@@ -65,6 +66,7 @@ _MODULES = (
     "optim",
     "overrides",
     "profiler",
+    "random",
     "return_types",
     "serialization",
     "special",
@@ -73,6 +75,7 @@ _MODULES = (
     "version",
     "vision",
     "wgpu",
+    "xpu",
 )
 _NAMES = {
     "_legacy_types": (
@@ -109,10 +112,12 @@ _NAMES = {
         "compile",
         "get_deterministic_debug_mode",
         "get_float32_matmul_precision",
+        "get_num_interop_threads",
         "is_deterministic_algorithms_warn_only_enabled",
         "set_deterministic_debug_mode",
         "set_float32_matmul_precision",
         "set_flush_denormal",
+        "set_num_interop_threads",
         "use_deterministic_algorithms",
     ),
     "_windows": (

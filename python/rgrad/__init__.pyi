@@ -14,6 +14,7 @@ from . import backends as backends
 from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
+from . import distributed as distributed
 from . import distributions as distributions
 from . import func as func
 from . import hub as hub
@@ -27,6 +28,7 @@ from . import ops as ops
 from . import optim as optim
 from . import overrides as overrides
 from . import profiler as profiler
+from . import random as random
 from . import return_types as return_types
 from . import serialization as serialization
 from . import special as special
@@ -35,6 +37,7 @@ from . import utils as utils
 from . import version as version
 from . import vision as vision
 from . import wgpu as wgpu
+from . import xpu as xpu
 from ._core import *
 from ._elements import fill as fill
 from ._elements import float_power as float_power
@@ -82,10 +85,12 @@ from ._settings import are_deterministic_algorithms_enabled as are_deterministic
 from ._settings import compile as compile
 from ._settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from ._settings import get_float32_matmul_precision as get_float32_matmul_precision
+from ._settings import get_num_interop_threads as get_num_interop_threads
 from ._settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from ._settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from ._settings import set_float32_matmul_precision as set_float32_matmul_precision
 from ._settings import set_flush_denormal as set_flush_denormal
+from ._settings import set_num_interop_threads as set_num_interop_threads
 from ._settings import use_deterministic_algorithms as use_deterministic_algorithms
 from ._statistics import corrcoef as corrcoef
 from ._statistics import cov as cov

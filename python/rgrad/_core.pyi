@@ -2074,6 +2074,9 @@ def _convolution_weight(
 ) -> Tensor:
     """The gradient of a convolution with respect to its weight, of the shape `size`."""
 
+def _crc32(data: Any, value: _Number = 0, /) -> _int:
+    """The CRC-32 of zip archives of some bytes, like `zlib.crc32`, by vector instructions where there are some."""
+
 def _current_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, or -1."""
 
@@ -5045,6 +5048,7 @@ __all__ = [
     "_check_recorded_write",
     "_convolution_input",
     "_convolution_weight",
+    "_crc32",
     "_current_graph_task_id",
     "_declared_functions",
     "_define_module",

@@ -1,5 +1,6 @@
 """Switches of PyTorch that programs set and ask for. None changes what is computed here: see each for the reason."""
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +9,7 @@ _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
 _precision = "highest"
+_interop_threads: int | None = None
 _deterministic = False
 _warn_only = False
 
@@ -32,6 +34,33 @@ def set_float32_matmul_precision(precision: str) -> None:
 def get_float32_matmul_precision() -> str:
     """What :func:`set_float32_matmul_precision` was given last, at first ``"highest"``."""
     return _precision
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Say how many operations may run beside each other. All threads here work on one operation: see `set_num_threads`.
+
+    Args:
+        num: A positive number.
+
+    Raises:
+        RuntimeError: ``num`` is no positive integer, or this was called before.
+    """
+    global _interop_threads
+    if type(num) is not int:
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(num).__name__}")
+    if num <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if _interop_threads is not None:
+        raise RuntimeError(
+            "Error: cannot set number of interop threads after parallel work has started or "
+            "set_num_interop_threads called"
+        )
+    _interop_threads = num
+
+
+def get_num_interop_threads() -> int:
+    """What `set_num_interop_threads` was given, at first the number of processors."""
+    return _interop_threads or os.cpu_count() or 1
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

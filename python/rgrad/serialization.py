@@ -23,12 +23,46 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from . import _core
+from . import _core, _safe_globals
+from ._archive import StoredArchive, place_of, read_stored
 from ._bits import array_of, tensor_of
 from ._core import Tensor
+from ._file_options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+)
 from ._info import typename
+from ._safe_globals import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    get_unsafe_globals_in_checkpoint,
+    safe_globals,
+)
 from .nn.parameter import Parameter
 from .utils.hooks import warn_if_has_hooks
+
+__all__ = [
+    "LoadEndianness",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+]
 
 FORMAT = "rgrad"
 #: 3 where there are objects, else 2.
@@ -185,6 +219,9 @@ class _ObjectUnpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         return self.reader.decode(list(pid), 0)
 
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(module, name) if self.reader.trusted else _safe_globals.find(module, name)
+
 
 def _layout(tensor: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     return tensor.storage_offset(), tuple(map(int, tensor.shape)), tuple(tensor.stride())
@@ -198,8 +235,8 @@ def _end(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
     """Write ``obj`` to a path or a binary file: tensors, numbers, strings, bytes, None and dicts, lists and tuples.
 
-    Other objects, whole modules among them, are pickled. To read these takes ``load(f, weights_only=False)``, and their
-    classes; a state dict needs neither.
+    Other objects, whole modules among them, are pickled. To read these takes ``load(f, weights_only=False)`` or
+    `add_safe_globals`, and their classes; a state dict needs neither.
 
     Values, dtypes, shapes, devices, the structure and ``requires_grad`` come back; history
     does not. Tensors that share memory do so again when they are loaded, and a tensor that occurs twice is one object.
@@ -215,7 +252,6 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
         OSError: The file cannot be written.
     """
     import json
-    import zipfile
 
     import numpy as np
 
@@ -235,13 +271,21 @@ def save(obj: Any, f: File, *args: Any, **kwargs: Any) -> None:
             raise RuntimeError(f"save: Parent directory {folder} does not exist.")
     version = VERSION if writer.objects else 2
     header = {"format": FORMAT, "version": version, "tensors": described, "views": views, "obj": tree}
-    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_HEADER, json.dumps(header, ensure_ascii=False, separators=(",", ":")))
+    with _opened(f) as file, StoredArchive(file) as archive:
+        archive.add(_HEADER, json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode())
         for i, array in enumerate(arrays):
-            with archive.open(f"tensors/{i}", "w", force_zip64=True) as out:
-                out.write(array.reshape(-1).view(np.uint8).data)
+            archive.add(f"tensors/{i}", array.reshape(-1).view(np.uint8).data)
         for i, written in enumerate(writer.objects):
-            archive.writestr(f"objects/{i}", written)
+            archive.add(f"objects/{i}", written)
+
+
+@contextmanager
+def _opened(f: File) -> Iterator[IO[bytes]]:
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "wb") as file:
+            yield file
+    else:
+        yield f
 
 
 def _first_bytes(f: Any) -> bytes:
@@ -270,10 +314,12 @@ def load(
             given a tensor on the CPU and the name of its saved device, and returns the tensor, moved, or None to leave
             that to ``load``. Default: each tensor goes back to the device that it was saved from.
         pickle_module: Accepted for PyTorch's sake; it has no effect.
-        weights_only: Refuse a file with pickled objects, such as whole modules; the default. False reads them, and
-            warns if there are any: that runs what the file says, so do it only with files that you trust.
-        mmap: Accepted; it has no effect.
-        kwargs: Likewise.
+        weights_only: Refuse a file with pickled objects, such as whole modules, if they name classes or functions that
+            ``serialization.add_safe_globals`` has not allowed; the default. False reads them all, and warns if there
+            are any: that runs what the file says, so do it only with files that you trust.
+        mmap: Map the file to memory instead of reading it: what nobody looks at is never read, and checksums are not
+            compared. The file must stay as it is; see `set_default_mmap_options` for writes to the tensors.
+        kwargs: Accepted; they have no effect.
 
     Returns:
         What was saved.
@@ -284,7 +330,9 @@ def load(
         FileNotFoundError: There is no such file.
         RuntimeError: The file is damaged, of another format or from a later version, or tensors were saved from a
             device that is not here and ``map_location`` names no other.
-        Exception: ``pickle.UnpicklingError``: the file has pickled objects, and ``weights_only`` is not False.
+        ValueError: ``mmap`` without a path.
+        Exception: ``pickle.UnpicklingError``: the file has pickled objects of what is not allowed, and ``weights_only``
+            is not False.
     """
     import json
     import zipfile
@@ -295,9 +343,11 @@ def load(
             f"load: '{type(f).__name__}' object has no attribute 'seek': expected a path or a file that is seekable; "
             "read others into io.BytesIO first"
         )
+    if mmap and not isinstance(f, (str, os.PathLike)):
+        raise ValueError("f must be a file path in order to use the mmap argument")
     try:
         archive = zipfile.ZipFile(f)
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
         start = _first_bytes(f)
         if not start:
             raise EOFError(f"load: {name} is empty") from None
@@ -322,14 +372,21 @@ def load(
                     f"expected {FORMAT!r} version 1 to {VERSION}"
                 )
             devices = [str(what.get("device", "cpu")) for what in header["tensors"]]
-            tensors = [_read_tensor(archive, i, what) for i, what in enumerate(header["tensors"])]
+            mapped = _mapped(archive.fp) if mmap and header["tensors"] else None
+            tensors = [_read_tensor(archive, i, what, mapped) for i, what in enumerate(header["tensors"])]
             objects = [archive.read(n) for n in sorted(names, key=_place) if n.startswith("objects/")]
-    if objects and weights_only is not False:
-        raise pickle.UnpicklingError(
-            f"Weights only load failed: {name} holds pickled objects ({', '.join(_classes(header['obj']))}), and "
-            "reading them runs what the file says. If you trust its source, pass weights_only=False."
-        )
-    if objects:
+    trusted = weights_only is False
+    if objects and not trusted:
+        permitted = _safe_globals.allowed()
+        with _as_damage(name):
+            refused = _safe_globals.unsafe(objects, permitted)
+        if refused:
+            raise pickle.UnpicklingError(
+                f"Weights only load failed: {name} holds pickled objects ({', '.join(_classes(header['obj']))}), and "
+                "reading them runs what the file says. If you trust its source, pass weights_only=False. "
+                + _safe_globals.not_allowed(refused[0])
+            )
+    elif objects:
         warnings.warn(
             f"load: {name} holds pickled objects, and reading them runs what the file says: load only files that you "
             "trust. A state_dict needs no trust.",
@@ -337,7 +394,7 @@ def load(
         )
     moved = [_moved(tensor, device, map_location) for tensor, device in zip(tensors, devices, strict=True)]
     with _as_damage(name):
-        reader = _Reader(moved, header["views"] if header["version"] > 1 else None, objects)
+        reader = _Reader(moved, header["views"] if header["version"] > 1 else None, objects, trusted)
         if not objects:
             return reader.decode(header["obj"], 0)
     # What goes wrong in classes is theirs, not damage of the file.
@@ -373,7 +430,17 @@ def _as_damage(name: Any) -> Iterator[None]:
         raise RuntimeError(f"load: {name} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _read_tensor(archive: Any, number: int, what: Any) -> Tensor:
+def _mapped(file: Any) -> Any:
+    """A file as memory. Writes stay in this process, or go to the file, as `get_default_mmap_options` says."""
+    import mmap
+
+    if get_default_mmap_options() in (None, mmap.MAP_PRIVATE):
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    with open(file.name, "r+b") as writable:
+        return mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE)
+
+
+def _read_tensor(archive: Any, number: int, what: Any, mapped: Any) -> Tensor:
     import math
     import zipfile
 
@@ -388,36 +455,13 @@ def _read_tensor(archive: Any, number: int, what: Any) -> Tensor:
     # Checked before memory is asked for: a small file cannot claim a large tensor.
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != expected:
         raise ValueError(f"tensor {number} of {kind} {shape} needs {expected} bytes, got {info.file_size}")
-    array = np.empty(shape, dtype)
-    _read_stored(archive, info, array.reshape(-1).view(np.uint8).data)
+    place = place_of(archive, info) if mapped is not None and expected else None
+    if place is not None and place % dtype.itemsize == 0:
+        array = np.frombuffer(mapped, dtype, math.prod(shape), place).reshape(shape)
+    else:
+        array = np.empty(shape, dtype)
+        read_stored(archive, info, array.reshape(-1).view(np.uint8).data)
     return tensor_of(array.astype(array.dtype.newbyteorder("="), copy=False), kind)
-
-
-def _read_stored(archive: Any, info: Any, target: memoryview) -> None:
-    """Fill the target with an entry that is not compressed; `archive.open` would copy each byte twice more."""
-    import zlib
-
-    with archive.open(info):
-        # It has checked the entry's own head, which has lengths of name and of extra data at byte 26.
-        file = archive.fp
-        file.seek(info.header_offset + 26)
-        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
-        file.seek(info.header_offset + 30 + name + extra)
-        done = 0
-        while done < len(target):
-            # Signals are heard between the parts.
-            part = target[done : done + (1 << 24)]
-            got = file.readinto(part) if hasattr(file, "readinto") else _copied(file.read(len(part)), part)
-            if not got:
-                raise EOFError(f"{info.filename} ends after {done} of {len(target)} bytes")
-            done += got
-    if zlib.crc32(target) != info.CRC:
-        raise ValueError(f"{info.filename} has another checksum than the archive says")
-
-
-def _copied(data: bytes, target: memoryview) -> int:
-    target[: len(data)] = data
-    return len(data)
 
 
 def _to_saved_device(tensor: Tensor, device: str) -> Tensor:
@@ -446,9 +490,11 @@ def _moved(tensor: Tensor, saved_on: str, map_location: Any) -> Tensor:
 
 
 class _Reader:
-    def __init__(self, memories: list[Tensor], views: Any, objects: list[bytes]) -> None:
+    def __init__(self, memories: list[Tensor], views: Any, objects: list[bytes], trusted: bool) -> None:
         self.memories = memories
         self.objects = objects
+        # Whether objects may use all that there is.
+        self.trusted = trusted
         # In version 1 each mention of a memory is a tensor of its own.
         self.views = views
         self.used: set[int] = set()

@@ -227,15 +227,17 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
         [True, True, False],
         [True, True, True],
     ),
-    "`nn.CrossMapLRN2d` is not there": (
+    "The gradient of `nn.CrossMapLRN2d` is that of its values": (
         """
-        x = T.zeros(1, 8, 1, 1)
-        x[0, 0] = 1e3
-        x[0, 7] = 1.0
-        kind = "CrossMapLRN2d" if T.__name__ == "torch" else "LocalResponseNorm"
-        result = round(getattr(T.nn, kind)(3, alpha=3.0)(x)[0, 7].item(), 3)
+        x = T.zeros(1, 4, 1, 1, dtype=T.float64)
+        x[0, 0] = 2.0
+        x[0, 3] = 1.0
+        x.requires_grad_()
+        # Of x[3] / (1 + x[0]**2 + x[2]**2 + x[3]**2), the derivative by x[0] is -4 / 36.
+        T.nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(x)[0, 3].backward()
+        result = round(x.grad[0, 0].item(), 6)
         """,
-        0.595,
+        -0.111111,
         0.0,
     ),
     "`LinearCrossEntropyOptions` may be used with everything": (

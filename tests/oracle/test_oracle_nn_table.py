@@ -17,6 +17,9 @@ import rgrad  # noqa: E402
 from loading import load  # noqa: E402
 from nn_module_calls import CASES, NOT_CALLED, made, results  # noqa: E402
 
+# Gradients that differ on purpose (docs/differences.md). test_oracle_norms.py compares them with differences.
+OTHER_GRADIENTS = {"CrossMapLRN2d"}
+
 
 def array(t: Any) -> np.ndarray:
     return np.array(t.detach().numpy())
@@ -55,6 +58,8 @@ def test_a_module_computes_what_pytorch_computes(name: str, kind: str) -> None:
     again.load_state_dict(state(torch, ours))
     got, wanted = run(rgrad, ours, a), run(torch, again, b)
     tolerance = (1e-6, 1e-7) if kind == "float64" else (2e-4, 2e-5)
+    if name in OTHER_GRADIENTS:
+        got, wanted = (got[0], []), (wanted[0], [])
     for mine, other in zip((*got[0], *got[1]), (*wanted[0], *wanted[1]), strict=True):
         np.testing.assert_allclose(mine, other, rtol=tolerance[0], atol=tolerance[1])
     # Buffers were written alike, too.

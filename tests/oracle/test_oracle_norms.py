@@ -411,3 +411,28 @@ def test_failed_calls_leave_running_statistics_alone() -> None:
         rgrad.nn.functional.batch_norm(rgrad.ones(1, 3), mean, var, training=True)
     assert mean.tolist() == [0.0] * 3
     assert var.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9, 40])
+@pytest.mark.parametrize("channels", [1, 2, 5, 24])
+def test_cross_map_response(size: int, channels: int) -> None:
+    values = np.random.default_rng(size).standard_normal((2, channels, 2, 1)) * 2
+    ours, theirs = (T.nn.CrossMapLRN2d(size, alpha=1.5, beta=0.6, k=2) for T in (rgrad, torch))
+    assert repr(ours) == repr(theirs)
+    x = rgrad.tensor(values, requires_grad=True)
+    y = ours(x)
+    np.testing.assert_allclose(y.detach().numpy(), theirs(torch.tensor(values)).numpy(), rtol=1e-12, atol=1e-14)
+    # PyTorch's own gradient belongs to another function, so ours is compared with differences of PyTorch's values.
+    weights = np.linspace(0.5, 1.5, values.size).reshape(values.shape)
+    (y * rgrad.tensor(weights)).sum().backward()
+    for place in np.ndindex(*values.shape):
+        step = np.zeros_like(values)
+        step[place] = 1e-6
+        high, low = (float((theirs(torch.tensor(values + s)) * torch.tensor(weights)).sum()) for s in (step, -step))
+        assert abs((high - low) / 2e-6 - x.grad[place].item()) < 1e-7
+
+
+def test_cross_map_response_takes_images() -> None:
+    for T in (rgrad, torch):
+        with pytest.raises(ValueError, match="CrossMapLRN2d: Expected input to be 4D, got 3D instead"):
+            T.nn.CrossMapLRN2d(3)(T.ones(2, 3, 4))

@@ -52,3 +52,67 @@ def test_places(call: Any, words: str, tmp_path: Path) -> None:
     assert words in str(mine)
     assert words in str(theirs)
     assert isinstance(mine, type(theirs))
+
+
+class Thing:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def test_what_was_allowed_is_loaded() -> None:
+    name = f"{Thing.__module__}.Thing"
+    for T in (rgrad, torch):
+        file = io.BytesIO()
+        T.save({"set": {1}, "thing": Thing(T.ones(2)), "layer": T.nn.ReLU()}, file)
+        file.seek(0)
+        unsafe = T.serialization.get_unsafe_globals_in_checkpoint(file)
+        assert sorted(unsafe) == sorted([name, f"{T.__name__}.nn.modules.activation.ReLU"])
+        with T.serialization.safe_globals([T.nn.ReLU]):
+            file.seek(0)
+            error = failure(lambda T=T, file=file: T.load(file))
+            assert type(error).__name__ == "UnpicklingError"
+            for words in (
+                "Weights only load failed",
+                f"Unsupported global: GLOBAL {name} was not an allowed global by default. Please use",
+                f"serialization.add_safe_globals([{name}])`",
+                "weights_only",
+            ):
+                assert words in str(error)
+            before = T.serialization.get_safe_globals()
+            T.serialization.add_safe_globals([Thing])
+            file.seek(0)
+            assert T.load(file, weights_only=True)["thing"].value.tolist() == [1.0, 1.0]
+            assert {*T.serialization.get_safe_globals()} == {*before, Thing}
+        assert T.nn.ReLU not in T.serialization.get_safe_globals()
+        T.serialization.clear_safe_globals()
+        assert T.serialization.get_safe_globals() == []
+        file.seek(0)
+        assert type(failure(lambda T=T, file=file: T.load(file))).__name__ == "UnpicklingError"
+
+
+def saved(T: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    T.save(1, file)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda T: T.serialization.set_default_load_endianness("x"),
+        lambda T: T.serialization.set_default_mmap_options("a"),
+        lambda T: T.serialization.add_safe_globals(3),
+        lambda T: T.load(saved(T), mmap=True),
+        lambda T: T.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"no")),
+    ],
+)
+def test_options_of_files(call: Any) -> None:
+    mine, theirs = (failure(lambda T=T: call(T)) for T in (rgrad, torch))
+    assert isinstance(mine, type(theirs))
+    assert str(mine).replace("rgrad", "torch") == str(theirs)
+
+
+def test_defaults_of_files() -> None:
+    for name in ("get_default_mmap_options", "get_default_load_endianness", "get_crc32_options"):
+        assert getattr(rgrad.serialization, name)() == getattr(torch.serialization, name)()

@@ -16,11 +16,14 @@ from .reverse import vjp_with_argnums
 __all__ = ["hessian", "jacrev"]
 
 
-def _rows(vjp_fn: Callable[[Any], Any], flat_out: list[Tensor], spec: Any, chunk_size: int | None) -> list[Tensor]:
+def _rows(
+    vjp_fn: Callable[[Any], Any], flat_out: list[Tensor], spec: Any, chunk_size: int | None, preallocate: bool
+) -> list[Tensor]:
     """For each input, the gradients of all elements of all outputs, stacked."""
     total = sum(out.numel() for out in flat_out)
     step = max(total, 1) if chunk_size is None else chunk_size
     parts: list[list[Tensor]] = []
+    whole: list[Tensor] = []
     for start in range(0, max(total, 1), step):
         cotangents = basis(flat_out, start, start + step)
         if chunk_size == 1:
@@ -29,13 +32,26 @@ def _rows(vjp_fn: Callable[[Any], Any], flat_out: list[Tensor], spec: Any, chunk
             parts.append([g.unsqueeze(0) for g in tree_flatten(found)[0]])
         else:
             parts.append(tree_flatten(vmap(vjp_fn)(tree_unflatten(cotangents, spec)))[0])
+        if preallocate and step < total:
+            rows = parts.pop()
+            if not whole:
+                whole = [g.new_empty((total, *g.shape[1:])) for g in rows]
+            for to, g in zip(whole, rows, strict=True):
+                to[start : start + step].copy_(g)
+    if whole:
+        return whole
     if len(parts) == 1:
         return parts[0]
     return [_core.cat(column, 0) for column in zip(*parts, strict=True)]
 
 
 def jacrev(
-    func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian of ``func`` by backward passes, all rows at once.
 
@@ -46,6 +62,7 @@ def jacrev(
         argnums: The positions of the arguments to differentiate by.
         has_aux: The result is ``(jacobian, aux)``.
         chunk_size: Compute so many rows at a time, to save memory; 1 is a loop, which needs no rules for batches.
+        _preallocate_and_copy: Write the rows of each part to their place at once, so that they are not held twice.
 
     Returns:
         A function of the same arguments. Its result is a tree like the output, at each leaf a tree like the argument
@@ -71,7 +88,9 @@ def jacrev(
         primals = chosen(args, argnums)
         flat_in, in_spec = tree_flatten(primals)
         sizes = [out.numel() for out in flat_out]
-        per_input = [rows.split(sizes, 0) for rows in _rows(vjp_fn, flat_out, out_spec, chunk_size)]
+        per_input = [
+            rows.split(sizes, 0) for rows in _rows(vjp_fn, flat_out, out_spec, chunk_size, _preallocate_and_copy)
+        ]
         blocks = []
         for o, out in enumerate(flat_out):
             of_inputs = tree_unflatten(

@@ -15,6 +15,11 @@ from ._lr_factors import (
 )
 from ._lr_plateau import ReduceLROnPlateau
 
+
+class _LRScheduler(LRScheduler):
+    """The older name of the base class, which programs derive schedules from."""
+
+
 __all__ = [
     "EPOCH_DEPRECATION_WARNING",
     "ChainedScheduler",

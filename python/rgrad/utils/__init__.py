@@ -12,13 +12,24 @@ if TYPE_CHECKING:
     from . import data as data
     from . import flop_counter as flop_counter
     from . import hooks as hooks
+    from . import model_zoo as model_zoo
     from . import tensorboard as tensorboard
     from ._swap import swap_tensors as swap_tensors
 
 __getattr__, __dir__ = lazily(
     __name__,
-    ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "flop_counter", "hooks", "tensorboard"),
+    ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "flop_counter", "hooks", "model_zoo", "tensorboard"),
     {"swap_tensors": "_swap"},
 )
 
-__all__ = ["benchmark", "checkpoint", "collect_env", "data", "flop_counter", "hooks", "swap_tensors", "tensorboard"]
+__all__ = [
+    "benchmark",
+    "checkpoint",
+    "collect_env",
+    "data",
+    "flop_counter",
+    "hooks",
+    "model_zoo",
+    "swap_tensors",
+    "tensorboard",
+]

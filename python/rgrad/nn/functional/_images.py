@@ -123,6 +123,25 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return _copied(split.transpose(1, 2)).reshape(input.shape)
 
 
+def sum_of_channels_around(values: Tensor, before: int, after: int) -> Tensor:
+    """The sum over the channels from ``before`` below each to ``after`` above it; missing ones count as 0."""
+    channels = values.size(1)
+    # A sum of slices where the window is narrow, a product with a band where it is wide. Differences of running sums
+    # would be faster, and cancel.
+    if before + after < 16:
+        total = values
+        for shift in range(-min(before, channels - 1), min(after, channels - 1) + 1):
+            if shift:
+                part = values.narrow(1, max(shift, 0), channels - abs(shift))
+                zeros = _core.zeros_like(values.detach().narrow(1, 0, abs(shift)))
+                total = total + _core.cat([part, zeros] if shift > 0 else [zeros, part], 1)
+        return total
+    at = _core.arange(channels, device=values.device)
+    offset = at.unsqueeze(0) - at.unsqueeze(1)
+    band = ((offset >= -before) & (offset <= after)).to(values.dtype)
+    return (band @ values.reshape(values.size(0), channels, -1)).reshape(values.shape)
+
+
 @overridable("input")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Divide by ``(k + alpha * mean(x²))**beta`` of the channels around each (Krizhevsky et al. 2012).
@@ -151,24 +170,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         raise RuntimeError(f"local_response_norm: kernel size should be greater than zero, but got {size}")
     if input.numel() == 0:
         return input
-    channels = input.size(1)
-    squares = input * input
-    # A sum of slices where the window is narrow, a product with a band where it is wide. Differences of running sums
-    # would be faster, and cancel.
     before = size // 2
-    after = size - 1 - before
-    if size <= 16:
-        total = squares
-        for shift in range(-min(before, channels - 1), min(after, channels - 1) + 1):
-            if shift:
-                part = squares.narrow(1, max(shift, 0), channels - abs(shift))
-                zeros = _core.zeros_like(squares.detach().narrow(1, 0, abs(shift)))
-                total = total + _core.cat([part, zeros] if shift > 0 else [zeros, part], 1)
-    else:
-        at = _core.arange(channels, device=input.device)
-        offset = at.unsqueeze(0) - at.unsqueeze(1)
-        band = ((offset >= -before) & (offset <= after)).to(input.dtype)
-        total = (band @ squares.reshape(input.size(0), channels, -1)).reshape(input.shape)
+    total = sum_of_channels_around(input * input, before, size - 1 - before)
     return input / (total * (alpha / size) + k) ** beta
 
 

@@ -92,9 +92,9 @@ class HasConversions:
 
         return self._apply(convert)
 
-    def type(self, dst_type: dtype) -> Self:
-        """Cast all parameters and buffers to ``dst_type``, in place; gives this module."""
-        return self._apply(lambda t: t.to(dst_type))
+    def type(self, dst_type: dtype | str | Any) -> Self:
+        """Cast all parameters and buffers to a dtype, or a type of old code, in place; gives this module."""
+        return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
         """Cast floating point parameters and buffers to float32, in place; gives this module."""

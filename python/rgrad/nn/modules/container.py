@@ -294,14 +294,34 @@ class ModuleDict(Module):
         """Add or replace modules from ``modules``, a mapping or pairs.
 
         Raises:
-            TypeError: ``modules`` cannot be iterated.
+            TypeError: ``modules`` cannot be iterated, or something in it is no pair.
+            ValueError: Something in it has not two entries.
         """
         if not isinstance(modules, Iterable):
             raise TypeError(
-                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules)}"
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(modules).__name__}"
             )
-        for name, module in list(modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules):
+        if isinstance(modules, (Mapping, ModuleDict)):
+            pairs = list(modules.items())
+        else:
+            pairs = _pairs("ModuleDict", modules)
+        for name, module in pairs:
             self[name] = module
+
+
+def _pairs(kind: str, entries: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """The pairs of names and values that `update` was given."""
+    pairs = []
+    for place, pair in enumerate(entries):
+        where = f"{kind} update sequence element #{place}"
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{where} should be Iterable; is{type(pair).__name__}")
+        entry: Any = pair
+        if len(entry) != 2:
+            raise ValueError(f"{where} has length {len(entry)}; 2 is required")
+        pairs.append((entry[0], entry[1]))
+    return pairs
 
 
 def _entry(value: object) -> object:
@@ -482,15 +502,7 @@ class ParameterDict(Module):
         elif isinstance(parameters, Mapping):
             pairs = sorted(parameters.items())
         else:
-            pairs = []
-            for place, pair in enumerate(parameters):
-                where = f"ParameterDict update sequence element #{place}"
-                if not isinstance(pair, Iterable):
-                    raise TypeError(f"{where} should be Iterable; is{type(pair).__name__}")
-                entry: Any = pair
-                if len(entry) != 2:
-                    raise ValueError(f"{where} has length {len(entry)}; 2 is required")
-                pairs.append((entry[0], entry[1]))
+            pairs = _pairs("ParameterDict", parameters)
         for key, value in pairs:
             self[key] = value
 

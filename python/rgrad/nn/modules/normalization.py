@@ -7,6 +7,7 @@ from ... import _core
 from ..._core import Tensor
 from .. import functional as F
 from .. import init
+from ..functional._images import sum_of_channels_around
 from ..parameter import Parameter
 from .module import Module
 
@@ -219,6 +220,51 @@ class LocalResponseNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.local_response_norm`."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """``x / (k + alpha / size * s)**beta``, where ``s`` is a sum of squares over channels, as in PyTorch.
+
+    The sum is over the channel and ``(size - 1) // 2`` channels to each side, and the first channel, which stays in the
+    sum of all channels whose window has left it. :class:`LocalResponseNorm` sums its window alone.
+
+    Args:
+        size: How many channels a window has.
+        alpha: The factor of the mean.
+        beta: The exponent.
+        k: What is added.
+
+    Shape:
+        ``(N, C, H, W)``; the output has the shape of the input.
+
+    Raises:
+        ValueError: The input has another number of dimensions.
+
+    Example:
+        >>> nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(rgrad.ones(1, 4, 1, 1)).flatten()
+        tensor([0.3333, 0.2500, 0.2000, 0.2500])
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise ``input``."""
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        around = int((self.size - 1) / 2)
+        squares = input * input
+        total = sum_of_channels_around(squares, around, around)
+        left = _core.arange(input.size(1), device=input.device) > around
+        total = total + squares[:, :1] * left.to(input.dtype).view(-1, 1, 1)
+        return (total * (self.alpha / self.size) + self.k) ** -self.beta * input
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

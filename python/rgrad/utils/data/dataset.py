@@ -204,7 +204,10 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
     else:
         counts = [int(size) for size in sizes]
         if any(count != size for count, size in zip(counts, sizes, strict=True)):
-            raise ValueError(f"random_split: got lengths {list(lengths)}, expected whole numbers or fractions of 1")
+            raise ValueError(
+                "Sum of input lengths does not equal the length of the input dataset! "
+                f"Got {list(lengths)}, expected whole numbers or fractions of 1"
+            )
     if sum(counts) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     order: list[int] = _core.randperm(total, generator=generator, device="cpu").tolist()

@@ -1,7 +1,7 @@
 //! One compiled loop for each row, element type and instruction set.
 
 #[cfg(target_arch = "x86_64")]
-use super::lanes;
+use super::{lanes, roots};
 #[cfg(target_arch = "x86_64")]
 use crate::backend::cpu::num::{Avx2, Avx512};
 use crate::backend::cpu::num::{B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
@@ -387,6 +387,16 @@ macro_rules! lanes_kernels {
     };
 }
 
+macro_rules! root_kernels {
+    ($R:ident $single:ident $double:ident) => {
+        by_isa!(
+            by_dtype!(floats real_base $R Base),
+            [None, None, None, None, Some(roots::$single as KernelFn), Some(roots::$double)],
+            [None, None, None, None, Some(lanes::forward::<$R> as KernelFn), Some(real_avx512::<$R, F64<Avx512>>)]
+        )
+    };
+}
+
 // Powers are the only arithmetic that is slower than memory with AVX2. Remainders check the size of their quotients first.
 macro_rules! forward_kernels {
     (Field Pow) => { forward_kernels!(@ Pow num_avx512 Avx512) };
@@ -416,8 +426,8 @@ macro_rules! forward_kernels {
     ($kind:ident Gelu) => { lanes_kernels!(Gelu) };
     ($kind:ident Sin) => { lanes_kernels!(Sin) };
     ($kind:ident Cos) => { lanes_kernels!(Cos) };
-    ($kind:ident Sqrt) => { lanes_kernels!(Sqrt) };
-    ($kind:ident Rsqrt) => { lanes_kernels!(Rsqrt) };
+    ($kind:ident Sqrt) => { root_kernels!(Sqrt sqrt_f32 sqrt_f64) };
+    ($kind:ident Rsqrt) => { root_kernels!(Rsqrt rsqrt_f32 rsqrt_f64) };
     (divide $R:ident) => {
         by_isa!(
             by_dtype!(div_base $R Base, ints num_base),

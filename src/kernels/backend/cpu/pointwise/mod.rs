@@ -6,6 +6,8 @@
 mod lanes;
 pub mod fused;
 pub mod kernels;
+#[cfg(target_arch = "x86_64")]
+mod roots;
 pub mod small;
 
 use self::kernels::{KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
