@@ -45,6 +45,9 @@ class Observer:
             "no_grad": lambda f: T.no_grad()(f)(),
             "dense": lambda x: None if x is None else x.clone(),
             # Masks and positions have places of their own among a node's inputs (docs/differences.md).
+            "first": lambda grads: (
+                next((g for g in grads if g is not None), None) if isinstance(grads, tuple) else grads
+            ),
             "given": lambda grads: [g for g in grads if g is not None],
             "leaves": lambda *xs: [x for x in xs if x.is_leaf and x.requires_grad] or fail_input(),
             "ahead": self.ahead if decides else lambda line: None,

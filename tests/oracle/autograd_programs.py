@@ -247,7 +247,7 @@ HOOK = (
     "h = T.autograd.graph.register_multi_grad_hook([{a}, {b}], lambda gs: fail())",
     "T.autograd.graph.register_multi_grad_hook([{a}, {a}, {b}], lambda gs: log(*gs))",
     "T.autograd.graph.register_multi_grad_hook([{a}, {b}], lambda g: fail(), mode='any')",
-    "{n} = dense({a}.grad_fn(T.ones_like({a})))",
+    "{n} = dense(first({a}.grad_fn(T.ones_like({a}))))",
     "{v}.register_hook(lambda g: log(g))",
     "{a}.register_hook(lambda g: g.expand(2, *g.shape))",
     "{a}.register_hook(lambda g: g.float())",
