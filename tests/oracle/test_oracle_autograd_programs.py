@@ -38,6 +38,11 @@ FOUND: dict[str, list[str]] = {
         "c.register_hook(lambda g: log(g))",
         "T.autograd.grad(c, [b], T.ones_like(c), retain_graph=True)",
     ],
+    "data that transforms write": [
+        "d = b.data",
+        "T.func.vmap(lambda x: x.add_(1))(d)",
+        "log(b._version, d._version)",
+    ],
     "one number everywhere": ["v = c[:1].expand(3, 3)", "v.zero_()", "v.fill_(2)"],
     "a gradient of another shape for what requires none": ["w.backward(c)"],
     "no tensor among the inputs": ["d = T.autograd.grad(a.sum(), [a, None])"],

@@ -11,7 +11,7 @@
 //! Tangents are per level: a higher level treats the tensor as a constant, and its own tangent is propagated after unwrapping. When a transform
 //! ends, its tensors stand for the tensors that they wrapped (`Tensor::unwrap_ended`).
 
-use crate::array::{Array, new_age};
+use crate::array::{Array, Version, new_age};
 use crate::autograd::dispatch::apply::{OldValue, apply, apply_inplace};
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch, set_watch};
 use crate::autograd::dispatch::op::{Op, Outputs};
@@ -105,9 +105,19 @@ impl fmt::Debug for WrappedTensor {
     }
 }
 
-/// Wraps a tensor of the next lower level.
+/// Wraps a tensor of the next lower level. The two share a counter of writes, also where it is not that of the memory (`.data`).
 pub fn wrap(level: &Arc<dyn Level>, inner: Tensor) -> Tensor {
-    Tensor::from_value(Value::Wrapped(Box::new(WrappedTensor { level: level.clone(), inner })))
+    let own = match &inner.read().version {
+        version @ Version::Own(_) => Some(version.clone()),
+        _ => None,
+    };
+    let made = Tensor::from_value(Value::Wrapped(Box::new(WrappedTensor { level: level.clone(), inner })));
+    if let Some(version) = own
+        && !made.is_inference()
+    {
+        made.write().version = version;
+    }
+    made
 }
 
 /// The highest level among some tensors.
