@@ -72,7 +72,7 @@ def main(argv=None):
     parser.add_argument("--batch-size", type=common.number(int, 2, 360), default=32, help="images in a batch (32)")
     parser.add_argument("--steps", type=common.number(int, 1, 100_000), default=60, help="of training (60)")
     parser.add_argument("--test-batches", type=common.number(int, 1, 180), default=6, help="to test with (6)")
-    parser.add_argument("--lr", type=common.number(float, 1e-9, 10.0), default=0.02, help="learning rate (0.02)")
+    parser.add_argument("--lr", type=common.number(float, 1e-9, 10.0), default=0.005, help="learning rate (0.005)")
     args = common.begin(parser, argv)
 
     model = getattr(models, f"resnet{args.layers}")(num_classes=10).to(args.device)

@@ -8,7 +8,6 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use smallvec::SmallVec;
 use std::os::raw::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
@@ -18,6 +17,8 @@ unsafe extern "C" {
     fn _PyObject_GetDictPtr(obj: RawObj) -> *mut RawObj;
 }
 
+/// With more arguments than this, the array for the call is on the heap.
+const MOST_ARGUMENTS: usize = 8;
 /// Hooks on all modules were registered.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 /// `__getattribute__` of `Module`; null until it is defined. A class with another one may find another `forward`.
@@ -58,11 +59,20 @@ unsafe extern "C" fn call(module: RawObj, args: RawObj, keywords: RawObj) -> Raw
             && !WATCHED.load(Ordering::Relaxed)
             && let Some(forward) = plain_forward(py, module)
         {
-            let count = ffi::PyTuple_GET_SIZE(args);
-            let mut given: SmallVec<[RawObj; 8]> = SmallVec::new();
-            given.push(module);
-            given.extend((0..count).map(|i| ffi::PyTuple_GET_ITEM(args, i)));
-            return ffi::PyObject_Vectorcall(forward.as_ptr(), given.as_ptr(), given.len(), std::ptr::null_mut());
+            let count = ffi::PyTuple_GET_SIZE(args) as usize;
+            let mut few = [std::ptr::null_mut(); MOST_ARGUMENTS];
+            let mut many = Vec::new();
+            let given = if count < MOST_ARGUMENTS {
+                &mut few[..=count]
+            } else {
+                many.resize(count + 1, std::ptr::null_mut());
+                &mut many[..]
+            };
+            given[0] = module;
+            for (i, place) in given[1..].iter_mut().enumerate() {
+                *place = ffi::PyTuple_GET_ITEM(args, i as ffi::Py_ssize_t);
+            }
+            return ffi::PyObject_Vectorcall(forward.as_ptr(), given.as_ptr(), count + 1, std::ptr::null_mut());
         }
         // What was asked of a dict may have failed, as nothing else does here.
         ffi::PyErr_Clear();

@@ -43,7 +43,7 @@ def test_fused_convolution_holds_less_and_learns_the_same(device: str, tmp_path:
 
 
 def test_residual_network_and_its_memory(device: str, tmp_path: Path) -> None:
-    few = ["--steps", "2", "--batch-size", "8", "--test-batches", "3"]
+    few = ["--steps", "1", "--batch-size", "4", "--test-batches", "3"]
     text = run("resnet", tmp_path, device, *(few if device == "wgpu" else ["--steps", "12", "--batch-size", "16"]))
     assert "resnet18: 11,181,642 parameters" in text
     graphs, none = numbers(r"([\d.]+) MiB with graphs, ([\d.]+) MiB under no_grad", text)

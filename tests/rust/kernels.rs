@@ -368,6 +368,13 @@ fn near(dtype: DType, a: &[u8], b: &[u8], least: f32) -> bool {
     }
 }
 
+fn is_nan(dtype: DType, a: &[u8]) -> bool {
+    match dtype {
+        DType::F32 => f32::from_ne_bytes(a.try_into().unwrap()).is_nan(),
+        _ => f64::from_ne_bytes(a.try_into().unwrap()).is_nan(),
+    }
+}
+
 /// Fused programs meet elements in other groups than single rows do.
 #[test]
 fn what_an_element_gives_does_not_depend_on_its_neighbours() {
@@ -412,7 +419,9 @@ fn what_an_element_gives_does_not_depend_on_its_neighbours() {
                     let part = whole(from);
                     for i in from..n {
                         let (a, b) = (all.element(i as isize), part.element((i - from) as isize));
-                        assert_eq!(a, b, "{} {:?} {dtype} at {i}, from {from}", row.info().name, func.part);
+                        // The sign of a nan is that of whichever operand the instructions at its place took it from.
+                        let same = a == b || is_nan(dtype, a) && is_nan(dtype, b);
+                        assert!(same, "{} {:?} {dtype} at {i}, from {from}: {a:?} and {b:?}", row.info().name, func.part);
                     }
                 }
             }

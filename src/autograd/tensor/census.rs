@@ -8,7 +8,7 @@
 use crate::autograd::graph::node::Node;
 use crate::autograd::tensor::ownership::{Foreign, PartVisitor, Reachable, drop_parts, parts_of, parts_of_node};
 use crate::autograd::tensor::{Tensor, WeakTensor};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::{Arc, Weak};
 
 /// A tensor or a node, held weakly: its address is not used again as long as this lives.
@@ -60,7 +60,7 @@ struct Counted {
 #[derive(Default)]
 pub struct Census {
     counted: Vec<Counted>,
-    index: HashMap<usize, usize>,
+    index: FxHashMap<usize, usize>,
     /// Which value holds which.
     held: Vec<(usize, usize)>,
     work: Vec<(usize, Reachable)>,
@@ -161,34 +161,34 @@ impl Census {
     /// The result. `proxy` makes the proxy of a value, given the number of its handles. None if no value needs one.
     pub fn finish<E>(mut self, mut proxy: impl FnMut(SharedValue, usize) -> Result<*mut (), E>) -> Result<Option<Snapshot>, E> {
         self.spread();
-        let (mut places, mut proxies) = (HashMap::new(), 0);
+        let (mut reporters, mut proxies) = (FxHashMap::default(), 0);
         for (&address, &at) in &self.index {
             let c = &self.counted[at];
             if !c.foreign || c.found != c.value.handles() {
                 continue;
             }
-            let place = if c.found > 1 || c.keeps_object && c.found > 0 {
+            let by = if c.found > 1 || c.keeps_object && c.found > 0 {
                 proxies += 1;
-                Place::Proxy(proxy(c.value.clone(), c.found)?)
+                ReportedBy::Proxy(proxy(c.value.clone(), c.found)?)
             } else {
-                Place::Inside
+                ReportedBy::Holder
             };
-            places.insert(address, place);
+            reporters.insert(address, by);
         }
         let values = self.counted.into_iter().map(|c| c.value).collect();
-        Ok((proxies > 0).then_some(Snapshot { places, _values: values }))
+        Ok((proxies > 0).then_some(Snapshot { reporters, _values: values }))
     }
 }
 
-enum Place {
+enum ReportedBy {
     /// It has one handle, and whoever has that reports what it holds.
-    Inside,
+    Holder,
     Proxy(*mut ()),
 }
 
 /// What a census found. Values that it does not name are alive, or hold nothing foreign.
 pub struct Snapshot {
-    places: HashMap<usize, Place>,
+    reporters: FxHashMap<usize, ReportedBy>,
     /// So that no address is used again.
     _values: Vec<SharedValue>,
 }
@@ -202,17 +202,17 @@ struct SnapshotWalk<'a> {
 
 impl PartVisitor for SnapshotWalk<'_> {
     fn tensor(&mut self, t: &Tensor) {
-        match self.snapshot.places.get(&t.id()) {
-            Some(Place::Inside) => self.work.push(Reachable::Tensor(t.clone())),
-            Some(Place::Proxy(p)) => (self.f)(Foreign::Slot(*p)),
+        match self.snapshot.reporters.get(&t.id()) {
+            Some(ReportedBy::Holder) => self.work.push(Reachable::Tensor(t.clone())),
+            Some(ReportedBy::Proxy(p)) => (self.f)(Foreign::Slot(*p)),
             None => {}
         }
     }
 
     fn node(&mut self, n: &Arc<Node>) {
-        match self.snapshot.places.get(&Arc::as_ptr(n).addr()) {
-            Some(Place::Inside) => self.work.push(Reachable::Node(n.clone())),
-            Some(Place::Proxy(p)) => (self.f)(Foreign::Slot(*p)),
+        match self.snapshot.reporters.get(&Arc::as_ptr(n).addr()) {
+            Some(ReportedBy::Holder) => self.work.push(Reachable::Node(n.clone())),
+            Some(ReportedBy::Proxy(p)) => (self.f)(Foreign::Slot(*p)),
             None => {}
         }
     }

@@ -81,7 +81,7 @@ impl Active {
 
 /// What an object is, by its type.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ObjectKind {
     Tensor,
     Node,
     Other,
@@ -90,7 +90,7 @@ enum Kind {
 fn take_census(py: Python<'_>) -> PyResult<()> {
     let objects = py.import(intern!(py, "gc"))?.call_method0(intern!(py, "get_objects"))?.cast_into::<PyList>()?;
     let nodes = py.get_type::<PyNode>();
-    let mut kinds: FxHashMap<usize, Kind> = FxHashMap::default();
+    let mut kinds: FxHashMap<usize, ObjectKind> = FxHashMap::default();
     let mut census = Census::default();
     for object in objects.iter() {
         let class = object.get_type_ptr();
@@ -98,25 +98,25 @@ fn take_census(py: Python<'_>) -> PyResult<()> {
             // SAFETY: the type of a live object.
             let is = |base: *mut ffi::PyTypeObject| unsafe { ffi::PyType_IsSubtype(class, base) != 0 };
             match (is(identity::base_type()), is(nodes.as_type_ptr())) {
-                (true, _) => Kind::Tensor,
-                (_, true) => Kind::Node,
-                _ => Kind::Other,
+                (true, _) => ObjectKind::Tensor,
+                (_, true) => ObjectKind::Node,
+                _ => ObjectKind::Other,
             }
         });
         match kind {
-            Kind::Tensor => {
+            ObjectKind::Tensor => {
                 // SAFETY: an object of this type, which the list keeps alive.
                 if let Some(t) = unsafe { identity::held_tensor(object.as_ptr()) } {
                     census.tensor_of(t, t.keeps_object());
                 }
             }
-            Kind::Node => {
+            ObjectKind::Node => {
                 // SAFETY: an object of this type. Contexts are classes of Python, derived from that of nodes.
                 if let Some(node) = unsafe { object.cast_unchecked::<PyNode>() }.get().owned_node() {
                     census.node_of(&node);
                 }
             }
-            Kind::Other => {}
+            ObjectKind::Other => {}
         }
     }
     drop(objects);

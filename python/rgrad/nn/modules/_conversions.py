@@ -93,7 +93,14 @@ class HasConversions:
         return self._apply(convert)
 
     def type(self, dst_type: dtype | str | Any) -> Self:
-        """Cast all parameters and buffers to a dtype, or a type of old code, in place; gives this module."""
+        """Cast all parameters and buffers, in place.
+
+        Args:
+            dst_type: A dtype, or a type of old code such as ``"torch.DoubleTensor"``.
+
+        Returns:
+            This module.
+        """
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self) -> Self:
