@@ -420,7 +420,7 @@ fn what_an_element_gives_does_not_depend_on_its_neighbours() {
                     for i in from..n {
                         let (a, b) = (all.element(i as isize), part.element((i - from) as isize));
                         // The sign of a nan is that of whichever operand the instructions at its place took it from.
-                        let same = a == b || is_nan(dtype, a) && is_nan(dtype, b);
+                        let same = a == b || is_nan(dtype, &a) && is_nan(dtype, &b);
                         assert!(same, "{} {:?} {dtype} at {i}, from {from}: {a:?} and {b:?}", row.info().name, func.part);
                     }
                 }

@@ -143,13 +143,11 @@ impl Census {
 
     /// Spreads `foreign` from values to what holds them.
     fn spread(&mut self) {
-        let mut holders: Vec<Vec<usize>> = vec![Vec::new(); self.counted.len()];
-        for &(holder, held) in &self.held {
-            holders[held].push(holder);
-        }
+        self.held.sort_unstable_by_key(|(_, held)| *held);
         let mut work: Vec<usize> = (0..self.counted.len()).filter(|&at| self.counted[at].foreign).collect();
         while let Some(at) = work.pop() {
-            for &holder in &holders[at] {
+            let first = self.held.partition_point(|(_, held)| *held < at);
+            for &(holder, _) in self.held[first..].iter().take_while(|(_, held)| *held == at) {
                 if !self.counted[holder].foreign {
                     self.counted[holder].foreign = true;
                     work.push(holder);

@@ -7,6 +7,7 @@ use super::context_owner;
 use super::node::PyNode;
 use crate::autograd::census::{Census, SharedValue, Snapshot};
 use crate::autograd::ownership::Foreign;
+use crate::backend::lock_order::Table;
 use crate::python::tensor::identity::{self, traverse_foreign};
 use pyo3::ffi;
 use pyo3::intern;
@@ -16,6 +17,7 @@ use pyo3::types::{PyDict, PyList, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::{Duration, Instant};
 
 /// A value that several objects hold, while the collector runs. It counts one reference for each handle of the value, all of which are this file's.
 #[pyclass(module = "rgrad._core", name = "_SharedValue", frozen)]
@@ -162,13 +164,30 @@ fn end(old: *mut Active) {
     }
 }
 
+/// When the last census ended, and how long it took.
+static LAST: Table<Option<(Instant, Duration)>> = Table::new(None);
+/// A census may take this long before each full run. Longer ones wait until `REST` times as long has passed since the last: programs with many
+/// tensors spend at most a small part of their time on them.
+const SHORT: Duration = Duration::from_millis(5);
+const REST: u32 = 20;
+
+fn is_due() -> bool {
+    LAST.lock().is_none_or(|(ended, took)| took <= SHORT || ended.elapsed() >= took * REST)
+}
+
 /// Runs before and after each run of the collector.
 #[pyfunction]
 fn around_collections(py: Python<'_>, phase: &str, info: &Bound<'_, PyDict>) -> PyResult<()> {
     if phase == "start" {
         context_owner::pin_all(py);
         let generation: Option<u32> = info.get_item(intern!(py, "generation"))?.map(|g| g.extract()).transpose()?;
-        if generation == Some(2) { take_census(py) } else { Ok(()) }
+        if generation != Some(2) || !is_due() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let taken = take_census(py);
+        *LAST.lock() = Some((Instant::now(), begun.elapsed()));
+        taken
     } else {
         end(ACTIVE.swap(std::ptr::null_mut(), Ordering::Relaxed));
         context_owner::unpin_all(py);
