@@ -130,6 +130,15 @@ impl Census {
         self.run();
     }
 
+    /// How many values were found.
+    pub fn len(&self) -> usize {
+        self.counted.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.counted.is_empty()
+    }
+
     fn run(&mut self) {
         while let Some((at, next)) = self.work.pop() {
             self.current = Some(at);

@@ -89,7 +89,8 @@ enum ObjectKind {
     Other,
 }
 
-fn take_census(py: Python<'_>) -> PyResult<()> {
+/// Returns how many tensors and nodes were counted.
+fn take_census(py: Python<'_>) -> PyResult<usize> {
     let objects = py.import(intern!(py, "gc"))?.call_method0(intern!(py, "get_objects"))?.cast_into::<PyList>()?;
     let nodes = py.get_type::<PyNode>();
     let mut kinds: FxHashMap<usize, ObjectKind> = FxHashMap::default();
@@ -122,6 +123,7 @@ fn take_census(py: Python<'_>) -> PyResult<()> {
         }
     }
     drop(objects);
+    let counted = census.len();
     let mut proxies = Vec::new();
     let snapshot = census.finish(|value, handles| -> PyResult<*mut ()> {
         let proxy = Bound::new(py, Proxy { value, handles })?;
@@ -137,11 +139,11 @@ fn take_census(py: Python<'_>) -> PyResult<()> {
         Ok(Some(snapshot)) => {
             let new = Box::into_raw(Box::new(Active { snapshot, proxies }));
             end(ACTIVE.swap(new, Ordering::Relaxed));
-            Ok(())
+            Ok(counted)
         }
         other => {
             release(proxies);
-            other.map(drop)
+            other.map(|_| counted)
         }
     }
 }
@@ -164,15 +166,15 @@ fn end(old: *mut Active) {
     }
 }
 
-/// When the last census ended, and how long it took.
-static LAST: Table<Option<(Instant, Duration)>> = Table::new(None);
-/// A census may take this long before each full run. Longer ones wait until `REST` times as long has passed since the last: programs with many
-/// tensors spend at most a small part of their time on them.
-const SHORT: Duration = Duration::from_millis(5);
+/// When the last large census ended, and how long it took.
+static LAST_LARGE: Table<Option<(Instant, Duration)>> = Table::new(None);
+/// A census of fewer tensors and nodes costs less than the run itself. After a larger one the next waits until `REST` times as long has passed, so
+/// that programs with many tensors spend at most a small part of their time on them.
+const LARGE: usize = 20_000;
 const REST: u32 = 20;
 
 fn is_due() -> bool {
-    LAST.lock().is_none_or(|(ended, took)| took <= SHORT || ended.elapsed() >= took * REST)
+    LAST_LARGE.lock().is_none_or(|(ended, took)| ended.elapsed() >= took * REST)
 }
 
 /// Runs before and after each run of the collector.
@@ -185,9 +187,9 @@ fn around_collections(py: Python<'_>, phase: &str, info: &Bound<'_, PyDict>) -> 
             return Ok(());
         }
         let begun = Instant::now();
-        let taken = take_census(py);
-        *LAST.lock() = Some((Instant::now(), begun.elapsed()));
-        taken
+        let counted = take_census(py)?;
+        *LAST_LARGE.lock() = (counted >= LARGE).then(|| (Instant::now(), begun.elapsed()));
+        Ok(())
     } else {
         end(ACTIVE.swap(std::ptr::null_mut(), Ordering::Relaxed));
         context_owner::unpin_all(py);
