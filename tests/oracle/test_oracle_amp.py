@@ -127,7 +127,13 @@ def _run(T: Any, call: Call, kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("name", CALLS)
 def test_dtypes_of_results(name: str, kind: str) -> None:
-    theirs, mine = _run(torch, CALLS[name], kind), _run(rgrad, CALLS[name], kind)
+    try:
+        theirs = _run(torch, CALLS[name], kind)
+    except RuntimeError as error:
+        if "could not create a primitive descriptor" not in str(error):
+            raise
+        pytest.skip("PyTorch has no recurrent bfloat16 on this processor")
+    mine = _run(rgrad, CALLS[name], kind)
     assert str(theirs.dtype).rpartition(".")[2] == str(mine.dtype).rpartition(".")[2]
     if name not in ("lstm", "lstm_cell", "gru", "heads"):
         a, b = theirs.double().numpy(), mine.double().numpy()

@@ -29,7 +29,6 @@ __all__ = [
     "data",
     "flop_counter",
     "hooks",
-    "model_zoo",
     "swap_tensors",
     "tensorboard",
 ]
