@@ -3,7 +3,7 @@
 //! Not here: hooks. A call that has any, or a `forward` that is not simply a function of the class, goes to `Module._call_impl`.
 
 use super::errors::guarded;
-use super::types::RawObj;
+use super::types::{_PyObject_GetDictPtr, RawObj};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,12 +12,11 @@ use std::os::raw::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 unsafe extern "C" {
-    /// Both are exported by CPython, though not part of the limited interface. The first gives a borrowed reference, or null without an error.
+    /// Gives a borrowed reference, or null without an error. Exported by CPython, though not part of the limited interface.
     fn _PyType_Lookup(class: *mut ffi::PyTypeObject, name: RawObj) -> RawObj;
-    fn _PyObject_GetDictPtr(obj: RawObj) -> *mut RawObj;
 }
 
-/// With more arguments than this, the array for the call is on the heap.
+/// A call with fewer arguments needs no array on the heap.
 const MOST_ARGUMENTS: usize = 8;
 /// Hooks on all modules were registered.
 static WATCHED: AtomicBool = AtomicBool::new(false);

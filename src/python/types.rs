@@ -14,5 +14,11 @@ pub(super) type PyObjResult = PyResult<Py<PyAny>>;
 /// An object as CPython's C interface passes it.
 pub(super) type RawObj = *mut ffi::PyObject;
 
+unsafe extern "C" {
+    /// Where an object has its dict; null if it can have none, and the place of null before its first attribute. Exported by CPython, though not part
+    /// of the limited interface.
+    pub(super) fn _PyObject_GetDictPtr(obj: RawObj) -> *mut RawObj;
+}
+
 /// A C function that takes an array of arguments and a tuple of keywords (`METH_FASTCALL | METH_KEYWORDS`).
 pub(super) type FastFunction = ffi::PyCFunctionFastWithKeywords;

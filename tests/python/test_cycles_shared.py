@@ -8,10 +8,7 @@ import weakref
 import pytest
 
 import rgrad
-
-
-class Thing:
-    """Something that weak references can watch."""
+from test_cycles import Thing, check_collected
 
 
 class Sub(rgrad.Tensor):
@@ -118,25 +115,13 @@ def written_in_place_twice(thing):
 
 
 WAYS = [
-    f
-    for f in list(globals().values())
-    if callable(f) and f.__module__ == __name__ and f not in (Thing, Sub, Two, leaf, hook)
+    f for f in list(globals().values()) if callable(f) and f.__module__ == __name__ and f not in (Sub, Two, leaf, hook)
 ]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_full_run_collects_them(way):
-    def attached():
-        thing = Thing()
-        way(thing)
-        return weakref.ref(thing)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        things = [attached() for _ in range(5)]
-    for _ in range(3):
-        gc.collect()
-    assert [t() for t in things] == [None] * 5
+    check_collected(way)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -7,6 +7,7 @@ use super::context_owner;
 use super::node::PyNode;
 use crate::autograd::census::{Census, SharedValue, Snapshot};
 use crate::autograd::ownership::Foreign;
+use crate::autograd::{Node, Tensor};
 use crate::backend::lock_order::Table;
 use crate::python::tensor::identity::{self, traverse_foreign};
 use pyo3::ffi;
@@ -16,6 +17,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
@@ -71,12 +73,12 @@ pub(crate) fn collect(visit: &PyVisit<'_>, walk: impl FnOnce(&mut dyn FnMut(Fore
 
 impl Active {
     /// Shows what an object shows that holds this tensor.
-    pub(crate) fn traverse_tensor_of(&self, t: &crate::autograd::Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    pub(crate) fn traverse_tensor_of(&self, t: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         collect(visit, |see| self.snapshot.visit_tensor_of(t, see))
     }
 
     /// Shows what an object shows that holds this node.
-    pub(crate) fn traverse_node_of(&self, n: &std::sync::Arc<crate::autograd::Node>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    pub(crate) fn traverse_node_of(&self, n: &Arc<Node>, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         collect(visit, |see| self.snapshot.visit_node_of(n, see))
     }
 }

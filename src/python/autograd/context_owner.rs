@@ -13,6 +13,7 @@ use super::function::FunctionCtx;
 use super::node::PyNode;
 use crate::autograd::Node;
 use crate::backend::lock_order::Table;
+use crate::python::types::_PyObject_GetDictPtr;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -231,11 +232,6 @@ unsafe extern "C" fn dealloc(ctx: *mut ffi::PyObject) {
         let original: unsafe extern "C" fn(*mut ffi::PyObject) = std::mem::transmute(DEALLOC.load(Ordering::Relaxed));
         original(ctx);
     }
-}
-
-unsafe extern "C" {
-    /// Exported by CPython, though not part of the limited interface.
-    fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
 /// Whether a context has attributes. Does not make its dict.

@@ -12,6 +12,7 @@ use crate::autograd::tensor::slot;
 use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::python::autograd::collector;
 use crate::python::tensor::PyTensor;
+use crate::python::types::_PyObject_GetDictPtr;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -32,11 +33,6 @@ impl Link {
     pub(crate) fn is_made(&self) -> bool {
         !self.me.load(Ordering::Relaxed).is_null()
     }
-}
-
-unsafe extern "C" {
-    /// Exported by CPython, though not part of the limited interface.
-    fn _PyObject_GetDictPtr(obj: *mut ffi::PyObject) -> *mut *mut ffi::PyObject;
 }
 
 /// The offset of the `PyTensor` in an object; the same for all subclasses.
