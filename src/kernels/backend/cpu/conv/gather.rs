@@ -5,7 +5,7 @@
 use super::geometry::{Patches, Places, Strip};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widest, widths};
-use crate::backend::cpu::matmul::panels::{BLOCK, ColumnRun, Depth, DepthPlace, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, multiply};
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -193,9 +193,9 @@ impl<T: CoreNumber> Gather<'_, T> {
         let most = if is_shifted {
             // With the weights of some rows.
             let reach = (width.min(columns) + strip.reach() + 8 * taps) * size_of::<T>();
-            (BLOCK / reach).min(STRIPS / strip.size).max(1) * taps
+            (block_bytes(self.isa) / reach).min(STRIPS / strip.size).max(1) * taps
         } else {
-            block_depth::<T>(width)
+            block_depth::<T>(self.isa, width)
         };
         // Channels of a block, and taps of one that has too many.
         let most_channels = (most / taps).min(i32::MAX as usize / weights.channel).max(1);

@@ -35,7 +35,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
     while together > width && Strip::sized(p, 0, columns.min(together), S::SAME).size > STRIP {
         together = (together / 2).next_multiple_of(width);
     }
-    let piece = depth.div_ceil(depth.div_ceil(block_depth::<T>(width)));
+    let piece = depth.div_ceil(depth.div_ceil(block_depth::<T>(g.isa, width)));
     let (_own, packed) = room::<T>(together * depth);
     let (packed, x, y) = (SharedPointer::new(packed), SharedPointer::new(x), SharedPointer::new(y));
     let is_finite = AtomicBool::new(true);

@@ -53,7 +53,7 @@ pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, 
     let (width, lanes) = widths::<T>(isa);
     let (taps, positions) = (p.taps(), p.positions());
     let (rows, columns) = (s.out_channels, s.in_channels * taps);
-    let most = block_depth::<T>(width) / lanes * lanes;
+    let most = block_depth::<T>(isa, width) / lanes * lanes;
     let (block, blocks) = if positions >= POSITIONS {
         let blocks = positions.div_ceil(most);
         (positions.div_ceil(blocks).next_multiple_of(lanes), blocks)

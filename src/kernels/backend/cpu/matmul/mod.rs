@@ -12,6 +12,8 @@ pub(super) mod panel_vector;
 pub(super) mod panels;
 #[cfg(target_arch = "x86_64")]
 mod shuffles;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod six_by_two;
 pub(super) mod turned;
 
 use super::memory::room::{filled, with_room};

@@ -2,8 +2,11 @@
 //!
 //! Not here: elementary functions (`math`), and the numbers of pointwise kernels (`num`).
 
+use super::panels::DepthPlace;
 #[cfg(target_arch = "x86_64")]
 use super::shuffles::*;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use super::six_by_two::*;
 use crate::backend::cpu::reduce::reducers::Numeric;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -38,9 +41,9 @@ pub trait PanelVector: Copy + 'static {
     /// The most rows of a tile. Its sums, vectors and one factor fit the registers.
     const ROWS: usize;
     /// Vectors of a full tile.
-    const VECTORS: usize = 3;
+    const VECTORS: usize = if Self::ROWS >= 8 { 3 } else { 2 };
     /// Vectors of a panel for fewer rows at a time, where there are registers for it; for as many columns as make one such panel.
-    const WIDE: usize = if Self::ROWS >= 8 { 4 } else { 3 };
+    const WIDE: usize = if Self::ROWS >= 8 { 4 } else { 2 };
     /// Columns of a panel.
     const WIDTH: usize = Self::VECTORS * Self::LANES;
 
@@ -62,6 +65,29 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
+    /// Adds `a[r * a_rs + k] * b[k]` to row `r` of the sums for `n` steps `k`; a step of `b` is C vectors. False, and nothing is added, where
+    /// there is no loop of its own for this.
+    #[inline(always)]
+    unsafe fn add_dense<const R: usize, const C: usize>(
+        _sums: &mut [[Self; C]; R],
+        _a: *const Self::Number,
+        _a_rs: isize,
+        _b: *const Self::Number,
+        _n: usize,
+    ) -> bool {
+        false
+    }
+    /// As `add_dense`, for steps that lie at these places of both operands.
+    #[inline(always)]
+    unsafe fn add_places<const R: usize, const C: usize>(
+        _sums: &mut [[Self; C]; R],
+        _a: *const Self::Number,
+        _a_rs: isize,
+        _b: *const Self::Number,
+        _places: &[DepthPlace],
+    ) -> bool {
+        false
+    }
     /// Asks for the cache line of `p`, which may lie anywhere.
     #[inline(always)]
     unsafe fn bring(p: *const Self::Number) {
@@ -218,11 +244,45 @@ avx512!(
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx2 {
     ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $mstore:ident, $blend:ident,
-     $cast:ident, $fma:ident, $add:ident, $transposed:ident, $parted:ident) => {
+     $cast:ident, $fma:ident, $add:ident, $transposed:ident, $parted:ident, $dense:ident,
+     $places:ident) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
-            const ROWS: usize = 4;
+            const ROWS: usize = 6;
+
+            #[cfg(not(miri))]
+            #[inline(always)]
+            unsafe fn add_dense<const R: usize, const C: usize>(
+                sums: &mut [[Self; C]; R],
+                a: *const $t,
+                a_rs: isize,
+                b: *const $t,
+                n: usize,
+            ) -> bool {
+                let is_six_by_two = R == 6 && C == 2;
+                if is_six_by_two {
+                    // SAFETY: the caller's; R and C are what the cast says.
+                    unsafe { $dense(&mut *(&raw mut *sums).cast(), a, a_rs, b, n) };
+                }
+                is_six_by_two
+            }
+            #[cfg(not(miri))]
+            #[inline(always)]
+            unsafe fn add_places<const R: usize, const C: usize>(
+                sums: &mut [[Self; C]; R],
+                a: *const $t,
+                a_rs: isize,
+                b: *const $t,
+                places: &[DepthPlace],
+            ) -> bool {
+                let is_six_by_two = R == 6 && C == 2;
+                if is_six_by_two {
+                    // SAFETY: as above.
+                    unsafe { $places(&mut *(&raw mut *sums).cast(), a, a_rs, b, places) };
+                }
+                is_six_by_two
+            }
 
             #[inline(always)]
             unsafe fn zero() -> Self {
@@ -315,7 +375,9 @@ avx2!(
     _mm256_fmadd_ps,
     _mm256_add_ps,
     transposed_8,
-    parted_8
+    parted_8,
+    dense_f32,
+    places_f32
 );
 #[cfg(target_arch = "x86_64")]
 avx2!(
@@ -334,7 +396,9 @@ avx2!(
     _mm256_fmadd_pd,
     _mm256_add_pd,
     transposed_4_wide,
-    parted_4_wide
+    parted_4_wide,
+    dense_f64,
+    places_f64
 );
 
 /// As a tree: the same order for every instruction set with so many lanes.
@@ -356,7 +420,7 @@ macro_rules! base {
         impl PanelVector for [$t; $lanes] {
             type Number = $t;
             const LANES: usize = $lanes;
-            const ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 4 };
+            const ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 6 };
 
             #[inline(always)]
             unsafe fn zero() -> Self {

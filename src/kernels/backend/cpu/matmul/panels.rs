@@ -7,6 +7,7 @@
 //! Sums go along the depth in order, one chain for each result, so that the bits depend on the sizes of blocks alone.
 
 use super::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 
 /// Neighbouring columns of a block that are neighbours in the output, too.
@@ -20,7 +21,8 @@ pub(in crate::backend::cpu) struct ColumnRun {
 
 /// Where a step of the depth lies in both operands, from where the first one does.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::backend::cpu) struct DepthPlace {
+#[repr(C)]
+pub struct DepthPlace {
     pub a: i32,
     pub b: i32,
 }
@@ -106,8 +108,8 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) -> bool {
                     unsafe {
                         match width.div_ceil(V::LANES) {
                             1 => tile::<V, $R, 1>(p, b, i, width, target, &mut copy, &mut check),
-                            2 => tile::<V, $R, 2>(p, b, i, width, target, &mut copy, &mut check),
-                            _ => tile::<V, $R, 3>(p, b, i, width, target, &mut copy, &mut check),
+                            3 if V::VECTORS == 3 => tile::<V, $R, 3>(p, b, i, width, target, &mut copy, &mut check),
+                            _ => tile::<V, $R, 2>(p, b, i, width, target, &mut copy, &mut check),
                         }
                     }
                     $R
@@ -127,8 +129,11 @@ unsafe fn multiply_on<V: PanelVector>(p: &PanelProduct<'_, V::Number>) -> bool {
                     2.. => wide!(2),
                     _ => wide!(1),
                 }
-            } else if V::ROWS >= 8 && left >= 8 {
+            } else if V::ROWS == 8 && left >= 8 {
                 rows!(8)
+            } else if V::ROWS == 6 && left >= 6 && left != 8 {
+                // Of 8 rows, 4 and 4 take less time than 6 and 2, whose sums wait for each other.
+                rows!(6)
             } else if left >= 4 {
                 rows!(4)
             } else if left >= 2 {
@@ -193,8 +198,13 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                     for a in a {
                         V::bring(a.wrapping_offset(first as isize + ahead));
                     }
-                    for k in first..depth.min(first + AHEAD) {
-                        add!(b.wrapping_add(k * panel), k as isize);
+                    let end = depth.min(first + AHEAD);
+                    let (of_a, of_b) = (a[0].wrapping_add(first), b.wrapping_add(first * panel));
+                    // With fewer columns than the panel has, steps of `b` are further apart than C vectors.
+                    if C < V::VECTORS || !V::add_dense(&mut sums, of_a, p.a_rs, of_b, end - first) {
+                        for k in first..end {
+                            add!(b.wrapping_add(k * panel), k as isize);
+                        }
                     }
                 }
             }
@@ -208,6 +218,9 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                         for a in a {
                             V::bring(a.wrapping_offset(ahead));
                         }
+                    }
+                    if V::add_places(&mut sums, a[0], p.a_rs, b, places) {
+                        continue;
                     }
                     for place in places {
                         add!(b.wrapping_offset(place.b as isize), place.a as isize);
@@ -356,10 +369,16 @@ unsafe fn any_infinite_on<V: PanelVector>(n: usize, from: *const V::Number) -> b
     }
 }
 
-/// Bytes of a block of `b` that stay in the first cache while it meets all rows.
-pub(in crate::backend::cpu) const BLOCK: usize = 40 << 10;
+/// Bytes of a block of `b` that stay in the first cache while it meets all rows. Machines with AVX-512 have 48 KB, most others 32.
+pub(in crate::backend::cpu) const fn block_bytes(isa: InstructionSet) -> usize {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx512 => 40 << 10,
+        _ => 24 << 10,
+    }
+}
 
 /// The depth of a block of packed panels.
-pub(in crate::backend::cpu) fn block_depth<T: CoreNumber>(width: usize) -> usize {
-    BLOCK / (width * size_of::<T>())
+pub(in crate::backend::cpu) const fn block_depth<T: CoreNumber>(isa: InstructionSet, width: usize) -> usize {
+    block_bytes(isa) / (width * size_of::<T>())
 }
