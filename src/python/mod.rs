@@ -14,6 +14,7 @@ mod functions;
 mod host;
 mod macros;
 mod module_call;
+mod raw_methods;
 mod overrides;
 mod runtime;
 mod signatures;

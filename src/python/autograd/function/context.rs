@@ -12,15 +12,16 @@ use crate::python::autograd::node::PyNode;
 use crate::python::autograd::saved::SavedTensor;
 use crate::python::autograd::{collector, context_owner};
 use crate::python::errors::{guarded, runtime, type_error};
-use crate::python::functions::pointwise::add_method;
+use crate::python::raw_methods::{add_method, add_property, given_back};
 use crate::python::tensor::identity::{existing, wrap};
-use crate::python::types::RawObj;
+use crate::python::types::{PyObjResult, RawObj};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use smallvec::SmallVec;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The context that `forward` and `backward` share; also the node of the Function in the graph.
@@ -69,6 +70,57 @@ pub(super) enum Needs {
 impl FunctionCtx {
     pub(super) fn of(class: Option<Py<FunctionClass>>, once: bool) -> FunctionCtx {
         FunctionCtx { materialize: AtomicBool::new(true), once, class, state: Table::default() }
+    }
+
+    /// What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since.
+    fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        // Errors and tuples are made after the lock: making an object may run the garbage collector.
+        let (node, places) = {
+            let state = self.state.lock();
+            match &state.node {
+                Some(node) if !state.in_jvp => (node.upgrade(), state.places.clone()),
+                _ => {
+                    let given = if state.in_jvp { &state.for_forward } else { &state.to_save };
+                    let given = given.as_ref().map(|t| t.bind(py).clone());
+                    drop(state);
+                    return Ok(given.unwrap_or_else(|| PyTuple::empty(py)));
+                }
+            }
+        };
+        let Some(node) = node else { return Err(runtime("saved_tensors: the graph of this context is gone")) };
+        if node.is_freed() {
+            return Err(node.freed_error().into());
+        }
+        if self.once && std::mem::replace(&mut self.state.lock().accessed, true) {
+            return Err(runtime(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either access \
+                 saved_tensors only once, or set clear_saved_tensors_on_access=False.",
+            ));
+        }
+        let mut out: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
+        for p in places {
+            out.push(match p {
+                Some(i) => wrap(py, node.unpack(i as usize)?)?,
+                None => py.None(),
+            });
+        }
+        if self.once {
+            node.save(SmallVec::new());
+        }
+        PyTuple::new(py, out)
+    }
+
+    fn needs(&self, py: Python<'_>) -> PyObjResult {
+        let bits = match &self.state.lock().needs {
+            Needs::Unknown => return Err(PyAttributeError::new_err("needs_input_grad is set when the Function is applied")),
+            Needs::Tuple(made) => return Ok(made.clone_ref(py).into_any()),
+            Needs::Flags(flags) => flags.clone(),
+        };
+        // Made after the lock, and kept.
+        let made = PyTuple::new(py, &bits)?.unbind();
+        let old = std::mem::replace(&mut self.state.lock().needs, Needs::Tuple(made.clone_ref(py)));
+        drop(old);
+        Ok(made.into_any())
     }
 }
 
@@ -120,11 +172,66 @@ unsafe extern "C" fn save_for_backward(slf: RawObj, args: *const RawObj, count: 
         drop(old.map(|old| old.into_bound(py)));
         Ok(())
     });
-    match saved {
-        Ok(()) => py.None().into_ptr(),
+    given_back(py, saved.map(|()| py.None()))
+}
+
+/// What was saved, where that is one input as it was, whose object Python has: the commonest case. None: `FunctionCtx::saved` does it.
+#[inline]
+fn one_unchanged<'py>(py: Python<'py>, ctx: &FunctionCtx) -> Option<PyResult<Bound<'py, PyTuple>>> {
+    let (node, place) = {
+        let state = ctx.state.lock();
+        let ([Some(place)], false) = (&state.places[..], ctx.once || state.in_jvp) else { return None };
+        (state.node.as_ref()?.upgrade()?, *place as usize)
+    };
+    let found = node.unchanged_input(place, |t| existing(py, t))?;
+    Some(tuple_of_one(py, found))
+}
+
+/// `saved_tensors`.
+unsafe extern "C" fn saved_tensors(slf: RawObj, _: *mut c_void) -> RawObj {
+    // SAFETY: Python calls this with the GIL and a `FunctionCtx` (its descriptor checks that).
+    let (py, slf) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, slf).cast_unchecked::<FunctionCtx>())
+    };
+    let saved = guarded(|| one_unchanged(py, slf.get()).unwrap_or_else(|| slf.get().saved(py)));
+    given_back(py, saved.map(|t| t.into_any().unbind()))
+}
+
+/// `needs_input_grad`.
+unsafe extern "C" fn needs_input_grad(slf: RawObj, _: *mut c_void) -> RawObj {
+    // SAFETY: as above.
+    let (py, slf) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, slf).cast_unchecked::<FunctionCtx>())
+    };
+    given_back(py, guarded(|| slf.get().needs(py)))
+}
+
+/// Sets `needs_input_grad`, to a tuple.
+unsafe extern "C" fn set_needs_input_grad(slf: RawObj, value: RawObj, _: *mut c_void) -> c_int {
+    // SAFETY: as above; the value is an object, or null where the attribute is deleted.
+    let (py, slf, value) = unsafe {
+        let py = Python::assume_attached();
+        (py, Borrowed::from_ptr(py, slf).cast_unchecked::<FunctionCtx>(), Bound::from_borrowed_ptr_or_opt(py, value))
+    };
+    let set = guarded(|| {
+        let Some(value) = value else { return Err(PyAttributeError::new_err("needs_input_grad cannot be deleted")) };
+        let tuple = value.cast_into::<PyTuple>().map_err(|e| {
+            type_error(format!(
+                "needs_input_grad: expected a tuple with a bool for each input of forward, got {}",
+                type_name(&e.into_inner())
+            ))
+        })?;
+        let old = std::mem::replace(&mut slf.get().state.lock().needs, Needs::Tuple(tuple.unbind()));
+        drop(old);
+        Ok(())
+    });
+    match set {
+        Ok(()) => 0,
         Err(e) => {
             e.restore(py);
-            std::ptr::null_mut()
+            -1
         }
     }
 }
@@ -133,7 +240,12 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<FunctionCtx>()?;
     let doc = "save_for_backward($self, /, *tensors)\n--\n\nSaves tensors (or None) for `backward`, which finds them in `saved_tensors`. They are \
                checked for writes in between.";
-    add_method(&m.py().get_type::<FunctionCtx>(), "save_for_backward", save_for_backward, doc)
+    let class = m.py().get_type::<FunctionCtx>();
+    add_method(&class, "save_for_backward", save_for_backward, doc)?;
+    let doc = "What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since.";
+    add_property(&class, "saved_tensors", saved_tensors, None, doc)?;
+    let doc = "For each argument of `forward`, whether its gradient is wanted.";
+    add_property(&class, "needs_input_grad", needs_input_grad, Some(set_needs_input_grad), doc)
 }
 
 #[pymethods]
@@ -210,59 +322,11 @@ impl FunctionCtx {
         self.materialize.load(Ordering::Relaxed)
     }
 
-    /// What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since.
-    #[getter]
-    fn saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let cell = slf.get();
-        // Errors and tuples are made after the lock: making an object may run the garbage collector.
-        let (node, places) = {
-            let state = cell.state.lock();
-            match &state.node {
-                Some(node) if !state.in_jvp => (node.upgrade(), state.places.clone()),
-                _ => {
-                    let given = if state.in_jvp { &state.for_forward } else { &state.to_save };
-                    let given = given.as_ref().map(|t| t.bind(py).clone());
-                    drop(state);
-                    return Ok(given.unwrap_or_else(|| PyTuple::empty(py)));
-                }
-            }
-        };
-        let Some(node) = node else { return Err(runtime("saved_tensors: the graph of this context is gone")) };
-        if let ([Some(place)], false) = (&places[..], cell.once) {
-            let found = match node.unchanged_input(*place as usize, |t| existing(py, t)) {
-                Some(found) => found,
-                None => wrap(py, node.unpack(*place as usize)?)?,
-            };
-            return tuple_of_one(py, found);
-        }
-        if node.is_freed() {
-            return Err(node.freed_error().into());
-        }
-        if cell.once && std::mem::replace(&mut cell.state.lock().accessed, true) {
-            return Err(runtime(
-                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. Either access \
-                 saved_tensors only once, or set clear_saved_tensors_on_access=False.",
-            ));
-        }
-        let mut out: SmallVec<[Py<PyAny>; 4]> = SmallVec::new();
-        for p in places {
-            out.push(match p {
-                Some(i) => wrap(py, node.unpack(i as usize)?)?,
-                None => py.None(),
-            });
-        }
-        if cell.once {
-            node.save(SmallVec::new());
-        }
-        PyTuple::new(py, out)
-    }
-
     /// The same values under an older name.
     #[getter]
     fn saved_variables<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         warn(slf.py(), "DeprecationWarning", "'saved_variables' is deprecated; use 'saved_tensors'")?;
-        Self::saved_tensors(slf)
+        slf.get().saved(slf.py())
     }
 
     /// What was saved, as `SavedTensor` objects that take hooks.
@@ -281,27 +345,6 @@ impl FunctionCtx {
     #[getter]
     fn to_save(&self, py: Python<'_>) -> Py<PyAny> {
         self.state.lock().to_save.as_ref().map_or_else(|| py.None(), |t| t.clone_ref(py).into_any())
-    }
-
-    /// For each argument of `forward`, whether its gradient is wanted.
-    #[getter]
-    fn get_needs_input_grad(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
-        let bits = match &self.state.lock().needs {
-            Needs::Unknown => return Err(PyAttributeError::new_err("needs_input_grad is set when the Function is applied")),
-            Needs::Tuple(made) => return Ok(made.clone_ref(py)),
-            Needs::Flags(flags) => flags.clone(),
-        };
-        // Made after the lock, and kept.
-        let made = PyTuple::new(py, &bits)?.unbind();
-        let old = std::mem::replace(&mut self.state.lock().needs, Needs::Tuple(made.clone_ref(py)));
-        drop(old);
-        Ok(made)
-    }
-
-    #[setter]
-    fn set_needs_input_grad(&self, needs: Py<PyTuple>) {
-        let old = std::mem::replace(&mut self.state.lock().needs, Needs::Tuple(needs));
-        drop(old);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {

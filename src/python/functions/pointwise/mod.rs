@@ -13,15 +13,16 @@ use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::{RowId, RowInfo};
 use crate::python::args::{as_tensor, operand, operand_of, scalar, type_name};
 use crate::python::errors::{guarded, runtime, type_error};
+use crate::python::raw_methods::{add_function, add_method};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::FastFunction;
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use std::ffi::{CString, c_char};
+use std::ffi::CString;
 
 type Slots<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 4]>;
 
@@ -423,31 +424,6 @@ macro_rules! table {
     };
 }
 rgrad_kernels::every_row!(table);
-
-/// A method definition that is never freed, as CPython requires.
-fn definition(name: &str, f: FastFunction, doc: &str) -> PyResult<*mut ffi::PyMethodDef> {
-    let leak = |s: &str| -> PyResult<*const c_char> { Ok(CString::new(s)?.into_raw().cast_const()) };
-    Ok(Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: leak(name)?,
-        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: f },
-        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-        ml_doc: leak(doc)?,
-    })))
-}
-
-pub(crate) fn add_function(m: &Bound<'_, PyModule>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
-    let def = definition(name, f, doc)?;
-    // SAFETY: the definition is never freed. The result is a new reference, or null with an exception set.
-    let obj = unsafe { Bound::from_owned_ptr_or_err(m.py(), ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), m.name()?.as_ptr())) }?;
-    m.add(name, obj)
-}
-
-pub(crate) fn add_method(ty: &Bound<'_, PyType>, name: &str, f: FastFunction, doc: &str) -> PyResult<()> {
-    let def = definition(name, f, doc)?;
-    // SAFETY: as above.
-    let obj = unsafe { Bound::from_owned_ptr_or_err(ty.py(), ffi::PyDescr_NewMethod(ty.as_type_ptr(), def)) }?;
-    ty.setattr(name, obj)
-}
 
 pub(crate) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
     match operand_of(e, "pow_", 2, "exponent")? {
