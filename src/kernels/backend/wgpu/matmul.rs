@@ -11,8 +11,10 @@ use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Workgroups that fill a large device. With fewer workgroups a long sum is cut into several parts.
-const BUSY: usize = 128;
+/// Workgroups of large tiles that give each multiprocessor of a large device one.
+const ENOUGH: usize = 128;
+/// Workgroups that fill a large device. With fewer of them a long sum is cut into several parts.
+const BUSY: usize = 512;
 /// With fewer tiles than this, smaller tiles are used.
 const FEW: usize = 16;
 /// Products that one part of a cut sum has at least.
@@ -197,7 +199,7 @@ pub fn matmul(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: Buffe
     }
     let groups = |t: &MatmulTile| count * m.div_ceil(t.rows) * n.div_ceil(t.columns);
     let tile = match () {
-        () if m.min(n) >= 128 && groups(&TILES[2]) >= BUSY => 2,
+        () if m.min(n) >= 128 && groups(&TILES[2]) >= ENOUGH => 2,
         () if m.min(n) <= 32 || groups(&TILES[1]) < FEW => 0,
         () => 1,
     };

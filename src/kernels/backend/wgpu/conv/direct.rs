@@ -5,16 +5,13 @@ use super::super::word_kernels::{GROUP, ParamNames, WordKernel, each, groups, st
 use super::{ConvFactors, ConvNames};
 use crate::layout::DType;
 
-/// Statements that find group `g`, row `m` and column `n` of result `e`.
+/// Statements that find where group `g`, row `m` and column `n` begin.
 fn place(n: &ConvNames) -> String {
     format!(
-        "let n = e % {columns}; let m = (e / {columns}) % {rows}; let g = e / ({columns} * {rows});
-let here = column(n);
+        "let here = column(n);
 let from_left = {left} + g * {left_group} + m * {left_row};
 let from_gathered = {gathered} + g * {gathered_group};
 ",
-        columns = n.columns,
-        rows = n.rows,
         left = n.starts[0],
         left_group = n.between[0],
         left_row = n.row[0],
@@ -23,14 +20,7 @@ let from_gathered = {gathered} + g * {gathered_group};
     )
 }
 
-/// A statement that adds the product of term `k` to `sum`.
-fn add(f: &ConvFactors) -> String {
-    let left = f.load(f.left, "from_left + term_left(k)");
-    let product = f.plus_product("sum", &left, "gathered(here + term(k), from_gathered)");
-    format!("sum = {product};\n")
-}
-
-/// A statement that writes `sum`.
+/// A statement that writes `sum` to row `m`.
 fn put(f: &ConvFactors, n: &ConvNames) -> String {
     let at = format!("{} + g * {} + m * {} + column_to(n)", n.starts[3], n.between[2], n.row[1]);
     let total = f.plus("sum", &format!("bias_of(g * {} + m)", n.rows));
@@ -41,10 +31,11 @@ fn put(f: &ConvFactors, n: &ConvNames) -> String {
     format!("let total = {total};\n{}", store_real(f.dtype, f.to, &at, "total"))
 }
 
-/// One invocation for each result.
+/// One invocation for some rows of a column. Loops over channels and taps keep the places, which costs no division.
 #[derive(Debug, Hash)]
 pub(super) struct ConvEach {
     pub factors: ConvFactors,
+    pub rows: usize,
 }
 
 impl WordKernel for ConvEach {
@@ -52,9 +43,41 @@ impl WordKernel for ConvEach {
 
     fn body(&self, p: &mut ParamNames) -> String {
         let (f, n) = (&self.factors, ConvFactors::names(p));
-        let loops = format!("var sum = {};\nfor (var k = 0u; k < {}; k += 1u) {{\n{}}}\n", zero(f.dtype), n.along, add(f));
-        let count = format!("{} * {} * {}", n.groups, n.rows, n.columns);
-        f.functions(&n) + &each(&count, &(place(&n) + &loops + &put(f, &n)))
+        let (w, first, together) = (&n.sum, f.first(), self.rows);
+        let (mut loops, mut ends) = (format!("for (var lead = 0u; lead < {}; lead++) {{\n", w.lead), "}\n".to_owned());
+        let (mut coordinates, mut at) = (["0".to_owned(), "0".to_owned(), "0".to_owned()], format!("{} + lead * {}", w.place, w.other));
+        for (d, coordinate) in coordinates.iter_mut().enumerate().skip(first) {
+            loops += &format!("for (var q{d} = 0u; q{d} < {}; q{d}++) {{\n", w.sizes[d]);
+            ends += "}\n";
+            *coordinate = format!("bitcast<i32>(q{d} * {} + {})", w.steps[d], w.starts[d]);
+            at += &format!(" + q{d} * {}", w.places[d]);
+        }
+        let [a, b, c] = coordinates;
+        let mut sums = String::new();
+        let mut adds = format!(
+            "let v = gathered(here + vec4<i32>({a}, {b}, {c}, bitcast<i32>(lead * {})), from_gathered);\nlet at = from_left + {at};\n",
+            w.gathered
+        );
+        let mut puts = String::new();
+        for r in 0..together {
+            sums += &format!("var sum{r} = {};\n", zero(f.dtype));
+            // A row too many is one that is read in vain.
+            let row = format!("at + min({r}u, last) * {}", n.row[0]);
+            adds += &format!("sum{r} = {};\n", f.plus_product(&format!("sum{r}"), &f.load(f.left, &row), "v"));
+            puts += &format!("if ({r}u <= last) {{ let m = m + {r}u; let sum = sum{r};\n{}}}\n", put(f, &n));
+        }
+        let body = format!(
+            "let blocks = ({rows} + {most}u) / {together}u;
+let n = e % {columns}; let m = ((e / {columns}) % blocks) * {together}u; let g = e / ({columns} * blocks);
+let last = min({most}u, {rows} - 1u - m);
+{}{sums}{loops}{adds}{ends}{puts}",
+            place(&n),
+            rows = n.rows,
+            most = together - 1,
+            columns = n.columns,
+        );
+        let count = format!("{} * (({} + {}u) / {together}u) * {}", n.groups, n.rows, together - 1, n.columns);
+        f.functions(&n) + &each(&count, &body)
     }
 }
 
@@ -70,9 +93,12 @@ impl WordKernel for ConvSum {
     fn body(&self, p: &mut ParamNames) -> String {
         let (f, n) = (&self.factors, ConvFactors::names(p));
         let t = value(f.dtype);
+        let left = f.load(f.left, "from_left + term_left(k)");
+        let add = format!("sum = {};\n", f.plus_product("sum", &left, "gathered(here + term(k), from_gathered)"));
         let body = format!(
             "let e = group;
 if (e >= {groups} * {rows} * {columns}) {{ return; }}
+let n = e % {columns}; let m = (e / {columns}) % {rows}; let g = e / ({columns} * {rows});
 {place}var sum = {zero};
 for (var k = lane; k < {along}; k += {GROUP}u) {{
 {add}}}
@@ -92,7 +118,7 @@ if (lane == 0u) {{
             along = n.along,
             place = place(&n),
             zero = zero(f.dtype),
-            add = add(f),
+            add = add,
             half = GROUP / 2,
             both = f.plus("parts[lane]", "parts[lane + half]"),
             put = put(f, &n),
@@ -109,9 +135,9 @@ mod tests {
     #[test]
     fn every_shader_is_valid() {
         for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64, DType::F32, DType::F64] {
-            for (dims, divides, bias) in [(1, false, None), (2, true, Some(2)), (3, true, None), (3, false, Some(2))] {
-                let factors = ConvFactors { dtype, dims, divides, left: 0, gathered: 1, bias, to: 3 };
-                validate(&ConvEach { factors }, 8);
+            for (dims, rows, bias) in [(1, 1, None), (2, 4, Some(2)), (3, 2, None), (3, 3, Some(2))] {
+                let factors = ConvFactors { dtype, dims, left: 0, gathered: 1, bias, to: 3 };
+                validate(&ConvEach { factors, rows }, 8);
                 validate(&ConvSum { factors }, 8);
             }
         }

@@ -191,8 +191,8 @@ mod tests {
     fn every_shader_is_valid() {
         for dtype in [DType::F32, DType::F64] {
             for tile in 0..TILES.len() {
-                for (dims, divides, bias) in [(1, false, None), (2, true, Some(2)), (3, true, None), (3, false, Some(2))] {
-                    let factors = ConvFactors { dtype, dims, divides, left: 0, gathered: 1, bias, to: 3 };
+                for (dims, bias) in [(1, None), (2, Some(2)), (3, None), (3, Some(2))] {
+                    let factors = ConvFactors { dtype, dims, left: 0, gathered: 1, bias, to: 3 };
                     validate(&ConvTile { factors, tile }, 8);
                 }
             }
