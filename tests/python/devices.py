@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import numpy as np
+
 import rgrad
 
 
@@ -18,3 +22,16 @@ def tol(exact: float) -> float:
 def memory(t: rgrad.Tensor) -> tuple[int, int]:
     """Where a tensor's first element lies: a number for the storage, which every device has, and the offset in it."""
     return t.untyped_storage()._cdata, t.storage_offset()
+
+
+@cache
+def flushes(device: str) -> bool:
+    """Whether a device takes float32 below 2^-126 for 0, as GPUs may."""
+    return (rgrad.tensor(4e-39).to(device) * 2).item() == 0.0
+
+
+def subnormal(x: np.ndarray) -> np.ndarray:
+    """Which floats of 32 bits or fewer are subnormal float32."""
+    if x.dtype.kind != "f" or x.dtype.itemsize > 4:
+        return np.zeros(x.shape, bool)
+    return (x != 0) & (np.abs(x) < np.finfo(np.float32).tiny)

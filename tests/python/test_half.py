@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import devices
 import rgrad
 
 HALVES = [rgrad.float16, rgrad.bfloat16]
@@ -131,7 +132,8 @@ def test_special_values(dtype: Any, device: str) -> None:
     assert got[10] == 0.0
     assert math.copysign(1, got[4]) == -1.0
     assert (x * 2).cpu().tolist()[5:7] == [math.inf, -math.inf]
-    assert (x + x).cpu().tolist()[8] == 2 * smallest
+    if dtype != rgrad.bfloat16 or not devices.flushes(device):
+        assert (x + x).cpu().tolist()[8] == 2 * smallest
     assert x.isnan().sum().item() == 1
     assert x.isinf().sum().item() == 2
     assert x.bool().sum().item() == 8

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import devices
 import dtypes
 import rgrad
 import rotation
@@ -132,6 +133,9 @@ def test_special_values(op: Op, dtype: str) -> None:
     x = np.array(SPECIAL[dtype], dtype)
     exact = op.ref(x.astype(np.longdouble if op.name not in ("erf", "erfc", "sigmoid") else np.float64))
     want = np.asarray(exact).astype(dtype if exact.dtype.kind == "f" else exact.dtype)
+    if devices.flushes(rgrad.get_default_device().type):
+        kept = ~(devices.subnormal(x) | devices.subnormal(want))
+        x, want = x[kept], want[kept]
     long = op.call(rgrad, rgrad.tensor(np.tile(x, 8))).cpu().numpy().reshape(8, -1)
     single = np.array([op.call(rgrad, rgrad.tensor(v)).item() for v in x], want.dtype)
     for got in (*long, single):
@@ -197,6 +201,9 @@ def test_special_pairs(name: str, dtype: str) -> None:
     if name in ("fmod", "remainder"):  # a huge quotient: exact for C, nan for vectorised code
         huge = np.abs(x) > 1e6 * np.abs(y)
         x, y, want = x[~huge], y[~huge], want[~huge]
+    if devices.flushes(rgrad.get_default_device().type):
+        kept = ~devices.subnormal(want)
+        x, y, want = x[kept], y[kept], want[kept]
     got = getattr(rgrad, name)(rgrad.tensor(x), rgrad.tensor(y)).cpu().numpy()
     assert got.dtype == want.dtype
     if want.dtype.kind == "f":

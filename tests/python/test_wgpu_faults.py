@@ -12,10 +12,20 @@ from fresh import run
 
 pytestmark = pytest.mark.wgpu
 
+# Products that take some tenths of a second together, on fast devices too.
 SLOW = """
 import rgrad, os, signal, time
-x = rgrad.rand(448, 448).to("wgpu") / 448
-rgrad.wgpu.synchronize()
+size = 448
+while True:
+    x = rgrad.rand(size, size, device="wgpu") / size
+    for _ in range(2):
+        rgrad.wgpu.synchronize()
+        start = time.perf_counter()
+        y = x @ x
+        rgrad.wgpu.synchronize()
+    if time.perf_counter() - start > 0.01 or size > 8000:
+        break
+    size *= 2
 def work():
     y = x
     for _ in range(20):

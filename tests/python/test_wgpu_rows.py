@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import devices
 import dtypes
 import rgrad
 from op_table import BY_NAME, OPS
@@ -97,11 +98,16 @@ def close(got: Tensor, want: Tensor, ulps: float, label: str) -> None:
     size = np.maximum(np.abs(b[np.isfinite(b)]), tiny, dtype=b.dtype)
     size = (size - np.nextafter(size, 0, dtype=b.dtype)).astype(np.float64)
     a, b = a[np.isfinite(b)].astype(np.float64), b[np.isfinite(b)].astype(np.float64)
-    worst = np.max(np.abs(a - b) / size, initial=0.0, where=np.abs(b) > tiny)
+    counted = np.abs(b) > tiny
+    if flushed := got.dtype != rgrad.float64 and devices.flushes("wgpu"):
+        # What a formula has made on the way may be taken for 0, too.
+        counted &= np.abs(a - b) > tiny
+    worst = np.max(np.abs(a - b) / size, initial=0.0, where=counted)
     assert worst <= ulps, f"{label}: {worst} units in the last place"
     assert np.all(np.abs(a - b) <= ulps * size + tiny), label
     if ulps == 0:
-        np.testing.assert_array_equal(np.signbit(a), np.signbit(b), err_msg=label)
+        signed = np.abs(b) > tiny if flushed else slice(None)
+        np.testing.assert_array_equal(np.signbit(a[signed]), np.signbit(b[signed]), err_msg=label)
 
 
 # Formulas of several functions lose more than one function does.

@@ -128,13 +128,15 @@ fn f32_round(x: f32) -> f32 {
 }
 
 // The quotient, correctly rounded: WGSL grants 2.5 units in the last place. The remainder of the driver's quotient is exact in
-// integers modulo 2^32, because it is small. At the ends of the range the driver's quotient stands.
+// integers modulo 2^32, because it is small. At the ends of the range the driver's quotient stands. Of a divisor beyond 2^126 that may be
+// the product with a reciprocal that is flushed to 0: both are divided by 8 before.
 fn f32_div(a: f32, b: f32) -> f32 {
     let ba = bitcast<u32>(a);
     let bb = bitcast<u32>(b);
-    var bq = bitcast<u32>(a / b);
     let ea = (ba >> 23u) & 255u;
     let eb = (bb >> 23u) & 255u;
+    let scale = select(1.0, 0.125, eb >= 252u);
+    var bq = bitcast<u32>(f32_keep(a * scale) / f32_keep(b * scale));
     let ma = (ba & 0x7fffffu) | 0x800000u;
     let mb = (bb & 0x7fffffu) | 0x800000u;
     let m = bitcast<i32>(mb);
