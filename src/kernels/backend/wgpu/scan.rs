@@ -1,7 +1,11 @@
 //! Cumulative sums and products along one dimension.
 //!
 //! A dimension is cut into blocks. If there is more than one, a first dispatch computes the total of each block, the totals are scanned in
-//! the same way, and a second dispatch starts each block with the total of all blocks before it. No workgroup waits for another one.
+//! the same way, and a second dispatch starts each block with the total of all blocks before it. No workgroup waits for another one. If
+//! there are many rows, a workgroup goes through the blocks of a row by itself.
+//!
+//! Invocations that share a block read and write neighbouring elements, and pass them through workgroup memory to the invocation that scans
+//! them.
 
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
@@ -15,8 +19,15 @@ use crate::layout::DType;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Elements of an invocation if a workgroup shares a block. They are read twice instead of kept in registers.
-const EACH: usize = 16;
+/// Bytes of accumulators that an invocation has in a shared block.
+const EACH_BYTES: usize = 32;
+/// One more accumulator after so many in workgroup memory, so that neighbouring invocations use different banks of it.
+const PADDING: usize = 32;
+/// Rows that are enough to give each its own invocations, and the blocks of a row that one workgroup goes through then.
+const ROWS: usize = 256;
+const ROUNDS: usize = 64;
+/// Loads under way in a loop.
+const UNROLL: usize = 4;
 /// The longest block of one invocation; longer sums in single precision would lose accuracy.
 const BLOCK: usize = 1024;
 /// Invocations that should be busy.
@@ -42,8 +53,8 @@ struct ScanShader {
     from: DType,
     to: DType,
     pass: ScanPass,
-    /// A workgroup shares a block (else each invocation has one of its own).
-    shared: bool,
+    /// Invocations that share a block; None where each invocation has one of its own.
+    shared: Option<usize>,
     /// Reads elements that a program computes.
     made: bool,
     rank: u32,
@@ -54,7 +65,8 @@ struct ScanShader {
 
 impl ScanShader {
     fn key(&self, bindings: &Bindings<'_>, loader: Option<&LoadFunction>) -> Key {
-        let flags = self.kind as u32 | u32::from(self.shared) << 2 | (self.pass as u32) << 3 | u32::from(self.made) << 5 | self.rank << 6;
+        let shared = self.shared.unwrap_or(0) as u32;
+        let flags = self.kind as u32 | (self.pass as u32) << 3 | u32::from(self.made) << 5 | self.rank << 6 | shared << 16;
         let [at, writes] = slots(&self.slots, bindings);
         let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, self.from as u32 | (self.to as u32) << 8, at, writes]);
         words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
@@ -92,11 +104,21 @@ impl ScanShader {
         };
         let _ = write!(
             s,
-            "fn at(i: u32, p: u32) -> Acc {{ let j = p + i * {}; return lift({}, {e}(), {e}(), 0u); }}\n{}",
+            "fn at(i: u32, p: u32) -> Acc {{ let j = p + i * {}; return lift({}, {e}(), {e}(), 0u); }}\n",
             param(6),
             if self.made { "load(j)".into() } else { format!("b{x}[j]") },
-            if self.shared { format!("var<workgroup> parts: array<Acc, {GROUP}>;\n") } else { String::new() }
         );
+        let each = each(self.to);
+        if self.shared.is_some() {
+            let _ = write!(
+                s,
+                "var<workgroup> parts: array<Acc, {}>;\n\
+                 var<workgroup> tile: array<Acc, {}>;\n\
+                 fn padded(i: u32) -> u32 {{ return i + i / {PADDING}u; }}\n",
+                2 * GROUP,
+                GROUP * each + GROUP * each / PADDING
+            );
+        }
         s.push_str(&entry());
         if self.made || self.kind == ScanKind::LogSumExp {
             let _ = writeln!(s, "{}", unknown(ZERO));
@@ -107,33 +129,114 @@ impl ScanShader {
             wgsl(self.rank, FIXED, "k", &["o0"]),
             param(7)
         );
-        if self.shared {
+        if let Some(y) = self.shared {
+            let rows = GROUP / y;
+            let own = |i: &str| format!("padded(x * {}u + y + {i} * {y}u)", y * each);
+            // What is behind the end is not used: the last element is read instead.
+            let read = "at(min(begin + y + I, end - 1u), o0)".replace('I', &format!("i * {y}u"));
+            let reads: String = if self.made {
+                format!("for (var i = 0u; i < {each}u; i += 1u) {{ tile[{}] = {read}; }}\n", own("i"))
+            } else {
+                let loads: String = (0..each).map(|i| format!("let r{i} = {};\n", read.replace("i *", &format!("{i}u *")))).collect();
+                loads + &(0..each).map(|i| format!("tile[{}] = r{i};\n", own(&format!("{i}u")))).collect::<String>()
+            };
+            let (tile, w_step) = (|i: &str| format!("tile[padded(lid * {each}u + {i})]"), "sum = merge(parts[half + lid - w], sum);");
+            // `merge` is long for logarithms: loops repeat it less.
+            let long = self.kind == ScanKind::LogSumExp;
+            let sums: String = if long {
+                let v = tile("i");
+                format!("var sum = init();\nfor (var i = 0u; i < min(mine, {each}u); i += 1u) {{ sum = merge(sum, {v}); {v} = sum; }}\n")
+            } else {
+                let one = |i: usize| {
+                    let v = format!("select(init(), {}, {i}u < mine)", tile(&format!("{i}u")));
+                    if i == 0 { format!("let v0 = {v};\n") } else { format!("let v{i} = merge(v{}, {v});\n", i - 1) }
+                };
+                (0..each).map(one).collect::<String>() + &format!("var sum = v{};\n", each - 1)
+            };
+            // The halves of `parts` are read and written in turn.
+            let mut half = 0;
+            let mut scan = String::from("parts[lid] = sum;\n");
+            let mut w = 1;
+            if long {
+                half = if y.ilog2() % 2 == 1 { GROUP } else { 0 };
+                let _ = write!(
+                    scan,
+                    "var half = 0u;\n\
+                     for (var w = 1u; w < {y}u; w <<= 1u) {{\n\
+                     workgroupBarrier();\n\
+                     if (y >= w) {{ {w_step} }}\n\
+                     half = {GROUP}u - half; parts[half + lid] = sum;\n}}\n"
+                );
+                w = y;
+            }
+            while w < y {
+                let next = GROUP - half;
+                let _ = write!(
+                    scan,
+                    "workgroupBarrier();\n\
+                     if (y >= {w}u) {{ sum = merge(parts[{half}u + lid - {w}u], sum); }}\n\
+                     parts[{next}u + lid] = sum;\n"
+                );
+                (w, half) = (2 * w, next);
+            }
+            let all = format!("parts[{half}u + x * {y}u + {}u]", y - 1);
             let _ = write!(
                 s,
-                "if (group >= {count} * {blocks}) {{ return; }}\n\
-                 let k = group / {blocks}; let block = group % {blocks};\n{place}\
-                 let first = block * {block} + lid * {EACH}u;\n\
-                 let end = min(first + {EACH}u, {n});\n\
-                 var acc = init();\n\
-                 for (var i = first; i < end; i += 1u) {{ acc = merge(acc, at(i, o0)); }}\n\
-                 parts[lid] = acc;\n\
-                 for (var w = 1u; w < {GROUP}u; w <<= 1u) {{\n\
-                 workgroupBarrier();\n\
-                 if (lid >= w) {{ acc = merge(parts[lid - w], acc); }}\n\
-                 workgroupBarrier();\n\
-                 parts[lid] = acc;\n}}\n\
-                 workgroupBarrier();\n"
+                "if (group >= {groups} * {blocks}) {{ return; }}\n\
+                 let block = group % {blocks};\n\
+                 let x = lid / {y}u; let y = lid % {y}u;\n\
+                 let row = (group / {blocks}) * {rows}u + x;\n\
+                 let inside = row < {count};\n\
+                 let k = min(row, {count} - 1u);\n{place}\
+                 var acc = init();\n{carry}\
+                 let last = min((block + 1u) * {block}, {n});\n\
+                 for (var begin = block * {block}; begin < last; begin += {step}u) {{\n\
+                 let end = min(begin + {step}u, last);\n\
+                 let mine = max(end - begin, y * {each}u) - y * {each}u;\n\
+                 {reads}workgroupBarrier();\n{sums}{scan}workgroupBarrier();\n",
+                groups = format_args!("(({count} + {}u) / {rows}u)", rows - 1),
+                step = y * each,
             );
             if self.pass == ScanPass::Totals {
-                let _ = write!(s, "if (lid == 0u) {{ b{totals}[{} + k * {blocks} + block] = parts[{}]; }}\n}}\n", param(8), GROUP - 1);
-            } else {
                 let _ = write!(
                     s,
-                    "acc = init();\n{carry}if (lid > 0u) {{ acc = merge(acc, parts[lid - 1u]); }}\n\
-                     for (var i = first; i < end; i += 1u) {{ acc = merge(acc, at(i, o0)); b{out}[to + i * {inner}] = acc; }}\n}}\n"
+                    "acc = merge(acc, {all});\nworkgroupBarrier();\n}}\n\
+                     if (inside && y == 0u) {{ b{totals}[{} + k * {blocks} + block] = acc; }}\n}}\n",
+                    param(8)
+                );
+            } else {
+                let puts: String = if long {
+                    format!("for (var i = 0u; i < {each}u; i += 1u) {{ {0} = merge(before, {0}); }}\n", tile("i"))
+                } else {
+                    (0..each).map(|i| format!("{} = merge(before, v{i});\n", tile(&format!("{i}u")))).collect()
+                };
+                let writes: String = (0..each)
+                    .map(|i| {
+                        let from = own(&format!("{i}u"));
+                        format!("{{ let i = begin + y + {}u; if (i < end) {{ b{out}[to + i * {inner}] = tile[{from}]; }} }}\n", i * y)
+                    })
+                    .collect();
+                let _ = write!(
+                    s,
+                    "var before = acc;\n\
+                     if (y > 0u) {{ before = merge(acc, parts[{half}u + lid - 1u]); }}\n\
+                     acc = merge(acc, {all});\n\
+                     {puts}workgroupBarrier();\n\
+                     if (inside) {{\n{writes}}}\n}}\n}}\n"
                 );
             }
         } else {
+            let put = |i: &str| match self.pass {
+                ScanPass::Totals => String::new(),
+                ScanPass::Whole | ScanPass::Carried => format!("b{out}[to + {i} * {inner}] = acc;\n"),
+            };
+            let many = if self.made {
+                String::new()
+            } else {
+                let loads: String = (0..UNROLL).map(|u| format!("let v{u} = at(i + {u}u, o0);\n")).collect();
+                let merges: String = (0..UNROLL).map(|u| format!("acc = merge(acc, v{u});\n{}", put(&format!("(i + {u}u)")))).collect();
+                format!("while (i + {}u < end) {{\n{loads}{merges}i += {UNROLL}u;\n}}\n", UNROLL - 1)
+            };
             let _ = write!(
                 s,
                 "let e = group * {GROUP}u + lid;\n\
@@ -141,9 +244,10 @@ impl ScanShader {
                  let k = e % {count}; let block = e / {count};\n{place}\
                  var acc = init();\n{carry}\
                  let end = min((block + 1u) * {block}, {n});\n\
-                 for (var i = block * {block}; i < end; i += 1u) {{\n\
-                 acc = merge(acc, at(i, o0));\n{}}}\n{}}}\n",
-                if self.pass == ScanPass::Totals { String::new() } else { format!("b{out}[to + i * {inner}] = acc;\n") },
+                 var i = block * {block};\n{many}\
+                 while (i < end) {{\n\
+                 acc = merge(acc, at(i, o0));\n{}i += 1u;\n}}\n{}}}\n",
+                put("i"),
                 if self.pass == ScanPass::Totals {
                     format!("b{totals}[{} + k * {blocks} + block] = acc;\n", param(8))
                 } else {
@@ -210,8 +314,14 @@ fn scan_from(op: &'static str, kind: ScanKind, from: ScanInput<'_>, x: BufferVie
     if count * n == 0 {
         return Ok(());
     }
-    let shared = shares(n, step, &kept);
-    let block = if shared { GROUP * EACH } else { (n * count / BUSY).clamp(64, BLOCK) };
+    let along = step.unsigned_abs() <= kept.step();
+    let each = each(out.dtype);
+    let shared = (n > each && (along || shares(n, step, &kept))).then(|| n.div_ceil(each).next_power_of_two().min(GROUP));
+    let block = match shared {
+        Some(y) if count >= ROWS && n <= ROUNDS * y * each => n,
+        Some(y) => y * each,
+        None => (n * count / BUSY).clamp(64, BLOCK),
+    };
     let blocks = n.div_ceil(block);
     let job = ScanRun { op, kind, source: from, x, out, kept, shared, sizes: [count, n, inner, blocks, block], step };
     if blocks == 1 {
@@ -225,6 +335,11 @@ fn scan_from(op: &'static str, kind: ScanKind, from: ScanInput<'_>, x: BufferVie
     let view = |buffer| BufferView { buffer, offset: 0, shape: &shape, strides: &strides, dtype: out.dtype };
     scan(op, kind, view(&totals), 1, view(&carried))?;
     job.run(ScanPass::Carried, Some(&carried))
+}
+
+/// Elements that an invocation scans in a shared block.
+fn each(to: DType) -> usize {
+    EACH_BYTES / element_size(to)
 }
 
 /// Whether a workgroup shares what lies along a dimension of `n` elements, `step` apart, for each of what `kept` walks over. If neighbours
@@ -241,7 +356,7 @@ struct ScanRun<'a> {
     x: BufferView<'a>,
     out: BufferView<'a>,
     kept: StridedWalk<1>,
-    shared: bool,
+    shared: Option<usize>,
     /// Scans, elements of each, how far apart they lie in the output, blocks, elements of a block.
     sizes: [usize; 5],
     step: isize,
@@ -281,7 +396,7 @@ impl ScanRun<'_> {
         self.kept.push(&mut params);
         let made = made.as_ref().map(|(p, l)| (*p, l));
         params.extend(made.iter().flat_map(|(_, l)| l.params.iter().copied()));
-        let groups = if self.shared { count * blocks } else { (count * blocks).div_ceil(GROUP) };
+        let groups = self.shared.map_or((count * blocks).div_ceil(GROUP), |y| count.div_ceil(GROUP / y) * blocks);
         self.out.buffer.context().dispatch(Dispatch {
             op: self.op,
             key: form.key(&bindings, made.map(|(_, l)| l)),
@@ -297,6 +412,7 @@ impl ScanRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::wgpu::reduce::rows::tests::workgroup_bytes;
     use crate::backend::wgpu::wgsl::validate;
 
     #[test]
@@ -306,10 +422,13 @@ mod tests {
             for pass in [ScanPass::Whole, ScanPass::Totals, ScanPass::Carried] {
                 let kinds =
                     [ScanKind::Sum, ScanKind::Prod, ScanKind::LogSumExp].into_iter().filter(|k| from.is_float() || !k.is_float_only());
-                for (kind, (shared, rank)) in kinds.flat_map(|k| [(k, (true, 0)), (k, (true, 2)), (k, (false, 3)), (k, (false, 1))]) {
+                let shares = [(Some(GROUP), 0), (Some(8), 2), (None, 3), (None, 1)];
+                for (kind, (shared, rank)) in kinds.flat_map(|k| shares.map(|s| (k, s))) {
                     let (slots, writes) = if pass == ScanPass::Totals { ([0, 0, 1], 2) } else { ([0, 1, 2], 2) };
                     let form = ScanShader { kind, from, to, pass, shared, made: false, rank, slots, writes };
-                    validate::check(&format!("{form:?}"), &form.source(None));
+                    let source = form.source(None);
+                    validate::check(&format!("{form:?}"), &source);
+                    assert!(workgroup_bytes(&source) <= 16384, "{form:?}");
                 }
             }
         }

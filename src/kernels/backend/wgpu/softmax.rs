@@ -3,11 +3,13 @@
 //! A program may compute the input, or in the backward pass the gradient. Its elements are then stored in the output until the results
 //! replace them.
 //!
-//! Rows that a workgroup can hold take one dispatch. Few long rows take three: maxima and sums are reductions, which use the whole device,
-//! and the last dispatch writes the results.
+//! Rows that a workgroup can hold take one dispatch. If they are short enough, each invocation keeps its elements of a row in registers:
+//! memory is read once, and each exponential is computed once. Few long rows take three dispatches: maxima and sums are reductions, which
+//! use the whole device, and the last dispatch writes the results.
 
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::{self, DeviceProgram};
+use super::reduce::rows::{Meeting, RowTile, tree};
 use super::reduce::{DeviceReducer, reduce};
 use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::{types, with_library};
@@ -21,17 +23,22 @@ use std::fmt::Write;
 /// Rows longer than this are spread over the device if there are few.
 const LONG: usize = 1 << 14;
 const FEW: usize = 256;
+/// Rows from which each invocation may take whole ones.
+const MANY: usize = 1 << 14;
+/// Loads under way in a loop.
+const UNROLL: usize = 4;
 /// Words of the parameters before the walk.
 const FIXED: usize = 9;
 /// A word of them that is 0.
 const ZERO: usize = 8;
 
 impl SoftmaxPass {
-    /// What is written (functions without their type), of the element `x`, its gradient `g`, the row's maximum `m` and its sum `t`.
+    /// What is written (functions without their type), of the element `x`, its gradient `g`, the row's maximum `m` and its sum `t` (of
+    /// log-softmax's forward pass, the sum's logarithm).
     fn result(self) -> &'static str {
         match self {
             SoftmaxPass { log: false, backward: false } => "exp(x - m) / t",
-            SoftmaxPass { log: true, backward: false } => "x - m - log(t)",
+            SoftmaxPass { log: true, backward: false } => "x - m - t",
             SoftmaxPass { log: false, backward: true } => "x * (g - t)",
             SoftmaxPass { log: true, backward: true } => "g - exp(x) * t",
         }
@@ -47,15 +54,55 @@ impl SoftmaxPass {
     }
 }
 
+/// How a workgroup is divided among rows.
+#[derive(Debug, Clone, Copy)]
+struct SoftmaxTile {
+    /// Rows of a workgroup.
+    rows: usize,
+    /// Neighbouring invocations are neighbours in a row (else among the rows).
+    along: bool,
+    /// Elements that an invocation keeps in registers; None where it reads them in loops.
+    each: Option<usize>,
+}
+
+impl SoftmaxTile {
+    /// The most elements that an invocation keeps in registers.
+    fn most(dtype: DType, backward: bool) -> usize {
+        match (dtype, backward) {
+            (DType::F64, _) => 8,
+            (_, true) => 16,
+            (_, false) => 32,
+        }
+    }
+
+    /// For `count` rows of `n` elements; None for few long ones.
+    fn new(count: usize, n: usize, along: bool, most: usize) -> Option<SoftmaxTile> {
+        if n > LONG && count < FEW {
+            return None;
+        }
+        let (shared, each) = if along {
+            RowTile::new(count, n, most).map_or((GROUP, None), |t| (t.shared, Some(t.each)))
+        } else {
+            let shared = if n <= 16 || (count >= MANY && n <= most) { 1 } else { 8 };
+            match RowTile::of(n, shared).each {
+                each if each <= most => (shared, Some(each)),
+                _ => (if count >= MANY || n <= 16 { 1 } else { 8 }, None),
+            }
+        };
+        Some(SoftmaxTile { rows: GROUP / shared, along, each })
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct SoftmaxShader {
     pass: SoftmaxPass,
     dtype: DType,
-    /// Rows of a workgroup, and whether neighbouring invocations are neighbours in a row; None where maxima and sums are given and
-    /// every invocation writes one element.
-    tile: Option<(usize, bool)>,
+    /// None where maxima and sums are given and every invocation writes one element.
+    tile: Option<SoftmaxTile>,
     /// A program computes the input, in the backward pass the gradient.
     made: bool,
+    /// The elements of a row are neighbours in all operands.
+    dense: bool,
     rank: u32,
     /// Binding numbers: input (backward the output), gradient, output, maxima, sums.
     slots: [u32; 5],
@@ -64,25 +111,76 @@ struct SoftmaxShader {
 
 impl SoftmaxShader {
     fn key(&self, bindings: &Bindings<'_>, loader: Option<&LoadFunction>) -> Key {
-        let tile = self.tile.map_or(u32::MAX, |(x, along)| x as u32 | u32::from(along) << 16);
+        let tile = self.tile.map_or(u32::MAX, |t| t.rows as u32 | u32::from(t.along) << 16 | t.each.map_or(0, |each| each as u32) << 17);
         let flags = u32::from(self.pass.log)
             | u32::from(self.pass.backward) << 1
             | self.rank << 2
             | (self.dtype as u32) << 8
-            | u32::from(self.made) << 16;
+            | u32::from(self.made) << 16
+            | u32::from(self.dense) << 17;
         let [at, writes] = slots(&self.slots, bindings);
         let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, tile, at, writes]);
         words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
         Key { kind: "softmax", words }
     }
 
+    /// The parameter `i`, a stride that is 1 where rows are dense.
+    fn stride(&self, i: usize) -> String {
+        if self.dense { "1u".into() } else { param(i) }
+    }
+
+    /// Where element `j` of a row lies in the output.
+    fn own(&self, j: &str) -> String {
+        format!("to + {j} * {}", self.stride(2))
+    }
+
+    fn load(&self, b: u32, at: &str) -> String {
+        types::load(self.dtype, &format!("b{b}"), at)
+    }
+
+    fn put(&self, j: &str, v: &str) -> String {
+        types::store(self.dtype, &format!("b{}", self.slots[2]), &self.own(j), v)
+    }
+
+    /// Element `j` of the input and of the gradient, in memory.
+    fn stored(&self, j: &str) -> [String; 2] {
+        let x = self.load(self.slots[0], &format!("o0 + {j} * {}", self.stride(5)));
+        let g = match self.pass.backward {
+            true => self.load(self.slots[1], &format!("o1 + {j} * {}", self.stride(6))),
+            false => format!("{}()", element(self.dtype)),
+        };
+        [x, g]
+    }
+
+    /// As `stored`; the operand that a program computes is read from the output.
+    fn operands(&self, j: &str) -> [String; 2] {
+        let [x, g] = self.stored(j);
+        let own = self.load(self.slots[2], &self.own(j));
+        match (self.made, self.pass.backward) {
+            (false, _) => [x, g],
+            (true, false) => [own, g],
+            (true, true) => [x, own],
+        }
+    }
+
+    /// Stores the elements of a program, each by the invocation that reads it later.
+    fn store_program(&self, s: &mut String, y: usize) {
+        let (n, own, put) = (param(1), self.own("j"), self.put("j", "v"));
+        let _ = writeln!(s, "for (var j = y; inside && j < {n}; j += {y}u) {{ let v = load({own}); {put} }}");
+    }
+
+    /// A number below which there is only minus infinity.
+    fn lowest(&self) -> String {
+        let lowest = if self.dtype == DType::F64 { "-0x1.fffffffffffffp+1023lf" } else { "-0x1.fffffep+127f" };
+        format!("{}({lowest})", element(self.dtype))
+    }
+
     fn source(&self, made: Option<(&DeviceProgram<'_>, &LoadFunction)>) -> String {
-        let SoftmaxPass { backward, .. } = self.pass;
+        let SoftmaxPass { backward, log } = self.pass;
         let float = element(self.dtype);
         let [x, g, out, tops, sums] = self.slots;
         // All buffers by their storage type: a program may read one of them as well.
         let stored = types::storage(self.dtype);
-        let load = |b: u32, at: &str| types::load(self.dtype, &format!("b{b}"), at);
         let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::from_slice(&[(x, stored), (g, stored), (out, stored)]);
         types.extend(made.iter().flat_map(|(_, l)| l.declared()));
         if self.tile.is_none() {
@@ -91,18 +189,7 @@ impl SoftmaxShader {
                 types.push((tops, stored));
             }
         }
-        let (count, n, inner, stride, g_stride) = (param(0), param(1), param(2), param(5), param(6));
-        let own = format!("to + j * {inner}");
-        let put = |v: &str| types::store(self.dtype, &format!("b{out}"), &own, v);
-        // The operand that a program makes is read where it is put.
-        let x_at = if self.made && !backward { load(out, &own) } else { load(x, &format!("o0 + j * {stride}")) };
-        let g_at = match (backward, self.made) {
-            (false, _) => format!("{float}()"),
-            (true, false) => load(g, &format!("o1 + j * {g_stride}")),
-            (true, true) => load(out, &own),
-        };
-        let read = format!("let x = {x_at}; let g = {g_at};");
-        let first = if self.made && backward { format!("let x = {x_at}; let g = load({own}); {}", put("g")) } else { read.clone() };
+        let (count, n, inner) = (param(0), param(1), self.stride(2));
         let place = format!(
             "var o0 = {}; var o1 = {};\n{}let to = {} + (k / {inner}) * {n} * {inner} + k % {inner};\n",
             param(3),
@@ -110,15 +197,23 @@ impl SoftmaxShader {
             wgsl(self.rank, FIXED, "k", if backward { &["o0", "o1"] } else { &["o0"] }),
             param(7)
         );
-        let typed = |f: &str| f.replace("exp(", &format!("{float}_exp(")).replace("log(", &format!("{float}_log("));
-        let (result, summand) = (typed(self.pass.result()), typed(self.pass.summand()));
+        let typed = |f: &str| f.replace("exp(", &format!("{float}_exp("));
+        let of_sum = |t: &str| if log && !backward { format!("{float}_log({t})") } else { t.into() };
         let total = FIXED + self.rank as usize * if backward { 3 } else { 2 };
         let mut s = header(&types, self.writes, total + made.map_or(0, |(_, l)| l.params.len()));
         if let Some((program, loader)) = made {
             s.push_str(&program.function(loader, total));
         }
-        let Some((rows, along)) = self.tile else {
-            let top = if backward { format!("{float}()") } else { load(tops, "k") };
+        let _ = write!(
+            s,
+            "fn summand(x: {float}, g: {float}, m: {float}) -> {float} {{ return {}; }}\n\
+             fn result(x: {float}, g: {float}, m: {float}, t: {float}) -> {float} {{ return {}; }}\n",
+            typed(self.pass.summand()),
+            typed(self.pass.result())
+        );
+        let Some(tile) = self.tile else {
+            let top = if backward { format!("{float}()") } else { self.load(tops, "k") };
+            let [x, g] = self.stored("j");
             s.push_str(&entry());
             let _ = writeln!(s, "{}", unknown(ZERO));
             let _ = write!(
@@ -127,36 +222,18 @@ impl SoftmaxShader {
                  if (e >= {count} * {n}) {{ return; }}\n\
                  let j = (e / {inner}) % {n};\n\
                  let k = (e / {inner} / {n}) * {inner} + e % {inner};\n{place}\
-                 let m = {top}; let t = {};\n{read}\n\
-                 let v = {result};\n{}\n}}\n",
-                load(sums, "k"),
-                put("v")
+                 let m = {top}; let t = {};\n\
+                 let v = result({x}, {g}, m, t);\n{}\n}}\n",
+                of_sum(&self.load(sums, "k")),
+                self.put("j", "v")
             );
             return with_library(&s);
         };
-        let y = GROUP / rows;
+        let (rows, y) = (tile.rows, GROUP / tile.rows);
         let (lx, ly) =
-            if along { (format!("lid / {y}u"), format!("lid % {y}u")) } else { (format!("lid % {rows}u"), format!("lid / {rows}u")) };
-        let step = if along { 1 } else { rows };
-        if y > 1 {
-            let _ = writeln!(s, "var<workgroup> parts: array<{float}, {GROUP}>;");
-        }
-        // The Y values of a row meet, and all of them get the result.
-        let meet = |v: &str, f: &str| {
-            if y == 1 {
-                return String::new();
-            }
-            format!(
-                "parts[lid] = {v};\n\
-                 for (var w = {}u; w > 0u; w >>= 1u) {{\n\
-                 workgroupBarrier();\n\
-                 if (y < w) {{ let a = parts[lid]; let b = parts[lid + w * {step}u]; parts[lid] = {f}; }}\n}}\n\
-                 workgroupBarrier();\n\
-                 {v} = parts[lid - y * {step}u];\n\
-                 workgroupBarrier();\n",
-                y / 2
-            )
-        };
+            if tile.along { (format!("lid / {y}u"), format!("lid % {y}u")) } else { (format!("lid % {rows}u"), format!("lid / {rows}u")) };
+        let mut meeting = Meeting::new(y, if tile.along { 1 } else { rows });
+        s.push_str(&meeting.declaration(float));
         s.push_str(&entry());
         let _ = writeln!(s, "{}", unknown(ZERO));
         let _ = write!(
@@ -167,32 +244,114 @@ impl SoftmaxShader {
              let inside = row < {count};\n\
              let k = min(row, {count} - 1u);\n{place}"
         );
-        // Each element is put, and read again, by one invocation.
-        let each = format!("for (var j = y; {}j < {n}; j += {y}u)", if self.made { "inside && " } else { "" });
-        if backward {
-            let _ = writeln!(s, "let m = {float}();");
-        } else if self.made {
-            let lowest = if self.dtype == DType::F64 { "-0x1.fffffffffffffp+1023lf" } else { "-0x1.fffffep+127f" };
-            let _ = write!(
-                s,
-                "var m = {float}({lowest});\n{each} {{ let v = load({own}); {} m = max(m, v); }}\n{}",
-                put("v"),
-                meet("m", "max(a, b)")
-            );
-        } else {
-            let _ = write!(s, "var m = {};\n{each} {{ m = max(m, {x_at}); }}\n{}", load(x, "o0"), meet("m", "max(a, b)"));
+        let meet_top = if backward { String::new() } else { meeting.merge("m", &maximum) };
+        let meet_sum = format!("{}t = {};\n", meeting.merge("t", &plus), of_sum("t"));
+        match tile.each {
+            Some(each) => self.in_registers(&mut s, y, each, &meet_top, &meet_sum),
+            None => self.in_loops(&mut s, y, &meet_top, &meet_sum),
         }
-        let _ = write!(
-            s,
-            "var t = {float}();\n\
-             {each} {{ {first} t += {summand}; }}\n{}\
-             if (inside) {{\n\
-             for (var j = y; j < {n}; j += {y}u) {{ {read} let v = {result}; {} }}\n}}\n}}\n",
-            meet("t", "a + b"),
-            put("v")
-        );
+        s.push_str("}\n");
         with_library(&s)
     }
+
+    /// Each element is read once. Those of a program are stored in the output before, so that the program is in the shader once.
+    fn in_registers(&self, s: &mut String, y: usize, each: usize, meet_top: &str, meet_sum: &str) {
+        let SoftmaxPass { backward, log } = self.pass;
+        let (float, n) = (element(self.dtype), param(1));
+        // In a short row the last elements are missing: the last one of the row is read instead, and not added.
+        let checked = |i: usize| i >= each / 2;
+        if self.made {
+            self.store_program(s, y);
+        }
+        for i in 0..each {
+            let j = if checked(i) { format!("min(j{i}, {n} - 1u)") } else { format!("j{i}") };
+            let at = format!("p{i}");
+            let [x, g] = self.operands(&at);
+            // Another invocation may be storing that last element of a program.
+            let x = if self.made && !backward && checked(i) { format!("select({}, {x}, j{i} < {n})", self.lowest()) } else { x };
+            let _ = writeln!(s, "let j{i} = y + {}u; let {at} = {j}; let x{i} = {x}; let g{i} = {g};", i * y);
+        }
+        let names = |name: &str| (0..each).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+        // A compiler may take x - x and x / x for constants even if x is nan.
+        let apart = |v: String| if each * y == 1 { format!("{float}_keep({v})") } else { v };
+        let top = if backward { format!("{float}()") } else { apart(tree(&names("x"), &maximum)) };
+        let _ = writeln!(s, "var m = {top};\n{meet_top}");
+        for i in 0..each {
+            let sum = format!("summand(x{i}, g{i}, m)");
+            let add = if checked(i) { format!("select({float}(), e{i}, j{i} < {n})") } else { format!("e{i}") };
+            let _ = writeln!(s, "let e{i} = {sum}; let s{i} = {add};");
+        }
+        let _ = write!(s, "var t = {};\n{meet_sum}if (inside) {{\n", apart(tree(&names("s"), &plus)));
+        for i in 0..each {
+            // Softmax's summand is the numerator.
+            let v = if log || backward { format!("result(x{i}, g{i}, m, t)") } else { format!("e{i} / t") };
+            let put = self.put(&format!("j{i}"), &v);
+            let _ = if checked(i) { writeln!(s, "if (j{i} < {n}) {{ {put} }}") } else { writeln!(s, "{put}") };
+        }
+        s.push_str("}\n");
+    }
+
+    /// Elements are read two or three times. Those of a program are stored in the output, and read again, by one invocation.
+    fn in_loops(&self, s: &mut String, y: usize, meet_top: &str, meet_sum: &str) {
+        let backward = self.pass.backward;
+        let (float, n) = (element(self.dtype), param(1));
+        let read = |j: &str| self.operands(j);
+        // `value` of all elements, merged with the variable `v`.
+        let sweep = |v: &str, value: &dyn Fn(&str) -> String, merge: &dyn Fn(&str, &str) -> String| {
+            let many: Vec<String> = (0..UNROLL).map(|i| value(&format!("(j + {}u)", i * y))).collect();
+            let all = tree(&many, merge);
+            format!(
+                "{{ var j = y;\n\
+                 while (j + {last}u < {n}) {{ {v} = {many}; j += {all}u; }}\n\
+                 while (j < {n}) {{ {v} = {one}; j += {y}u; }} }}\n",
+                last = (UNROLL - 1) * y,
+                many = merge(v, &all),
+                all = UNROLL * y,
+                one = merge(v, &value("j")),
+            )
+        };
+        if self.made {
+            self.store_program(s, y);
+        }
+        let inside = |sweep: String| if self.made { format!("if (inside) {{\n{sweep}}}\n") } else { sweep };
+        let sum = |j: &str| {
+            let [x, g] = read(j);
+            format!("summand({x}, {g}, m)")
+        };
+        if backward {
+            let _ = writeln!(s, "let m = {float}();");
+        } else {
+            let first = if self.made { self.lowest() } else { self.load(self.slots[0], "o0") };
+            let top = inside(sweep("m", &|j| read(j)[0].clone(), &maximum));
+            let _ = write!(s, "var m = {first};\n{top}");
+        }
+        let _ = write!(s, "{meet_top}var t = {float}();\n{}", inside(sweep("t", &sum, &plus)));
+        let (first, many, step) = ((UNROLL - 1) * y, UNROLL * y, y);
+        let values: String = (0..UNROLL)
+            .map(|i| {
+                let [x, g] = read(&format!("(j + {}u)", i * y));
+                format!("let v{i} = result({x}, {g}, m, t); ")
+            })
+            .collect();
+        let puts: String = (0..UNROLL).map(|i| self.put(&format!("(j + {}u)", i * y), &format!("v{i}"))).collect();
+        let [x, g] = read("j");
+        let put = self.put("j", "v");
+        let _ = write!(
+            s,
+            "{meet_sum}if (inside) {{\n\
+             var j = y;\n\
+             while (j + {first}u < {n}) {{ {values}{puts} j += {many}u; }}\n\
+             while (j < {n}) {{ let v = result({x}, {g}, m, t); {put} j += {step}u; }}\n}}\n"
+        );
+    }
+}
+
+fn plus(a: &str, b: &str) -> String {
+    format!("({a} + {b})")
+}
+
+fn maximum(a: &str, b: &str) -> String {
+    format!("max({a}, {b})")
 }
 
 /// Softmax or its logarithm of `x` along `dim` into `out`, row-major and of the same shape; or, with a gradient `g`, the backward pass, for
@@ -285,24 +444,13 @@ impl<'a> SoftmaxRun<'a> {
         (count * n > 0).then(|| SoftmaxRun { op, pass, x: None, g: None, made: None, out, kept, sizes: [count, n, inner], steps })
     }
 
-    /// How many rows a workgroup holds, and how; None for few long ones.
-    fn tile(&self) -> Option<(usize, bool)> {
+    fn tile(&self) -> Option<SoftmaxTile> {
         let ([count, n, _], steps) = (self.sizes, self.steps);
-        if n > LONG && count < FEW {
-            return None;
-        }
         let along = steps[0].unsigned_abs() + steps[1].unsigned_abs() <= self.kept.step();
-        let rows = match () {
-            () if n <= 16 => GROUP,
-            () if along && n > 512 => 1,
-            () if along => 8,
-            () if count >= 1 << 14 => GROUP,
-            () => 32,
-        };
-        Some((rows, along && rows < GROUP))
+        SoftmaxTile::new(count, n, along, SoftmaxTile::most(self.out.dtype, self.pass.backward))
     }
 
-    fn run(&self, tile: Option<(usize, bool)>, tops: Option<&Buffer>, sums: Option<&Buffer>) -> Result<()> {
+    fn run(&self, tile: Option<SoftmaxTile>, tops: Option<&Buffer>, sums: Option<&Buffer>) -> Result<()> {
         let mut params = Params::new();
         let made;
         let mut bindings = Bindings::new();
@@ -322,6 +470,7 @@ impl<'a> SoftmaxRun<'a> {
             dtype: self.out.dtype,
             tile,
             made: made.is_some(),
+            dense: self.sizes[2] == 1 && self.steps == [1, 1],
             rank: self.kept.rank(),
             slots: at,
             writes: bindings.writes(),
@@ -345,7 +494,7 @@ impl<'a> SoftmaxRun<'a> {
             source: &|| form.source(made),
             bindings,
             params: &params,
-            groups: tile.map_or((count * n).div_ceil(GROUP), |(rows, _)| count.div_ceil(rows)),
+            groups: tile.map_or((count * n).div_ceil(GROUP), |t| count.div_ceil(t.rows)),
             checked: false,
         })
     }
@@ -354,25 +503,51 @@ impl<'a> SoftmaxRun<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::wgpu::reduce::rows::tests::workgroup_bytes;
     use crate::backend::wgpu::wgsl::validate;
 
-    #[test]
-    fn every_shader_is_valid() {
-        for tile in [None, Some((1, true)), Some((8, true)), Some((32, false)), Some((GROUP, false))] {
-            for (log, backward, rank) in [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)] {
-                let slots = if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] };
-                for dtype in [DType::F32, DType::F64] {
-                    let form = SoftmaxShader {
+    fn forms() -> impl Iterator<Item = SoftmaxShader> {
+        let tile = |rows, along, each| Some(SoftmaxTile { rows, along, each });
+        let tiles = [
+            (None, 0),
+            (tile(1, true, None), 0),
+            (tile(8, false, None), 0),
+            (tile(GROUP, false, None), 0),
+            (tile(1, true, Some(8)), 0),
+            (tile(64, true, Some(4)), 0),
+            (tile(32, false, Some(8)), 0),
+            (tile(GROUP, false, Some(1)), 0),
+            (tile(8, true, Some(32)), 1),
+        ];
+        let passes = [(false, false, 0), (true, false, 1), (false, true, 2), (true, true, 3)];
+        tiles.into_iter().flat_map(move |(tile, only)| {
+            passes.into_iter().flat_map(move |(log, backward, rank)| {
+                [(DType::F32, false), (DType::F32, true), (DType::F64, true)]
+                    .into_iter()
+                    .filter(move |d| only == 0 || d.0 == DType::F32)
+                    .map(move |(dtype, dense)| SoftmaxShader {
                         pass: SoftmaxPass { log, backward },
                         dtype,
                         tile,
                         made: false,
+                        dense,
                         rank,
-                        slots,
+                        slots: if backward { [0, 1, 2, 0, 3] } else { [0, 0, 1, 2, 3] },
                         writes: if backward { 4 } else { 2 },
-                    };
-                    validate::check(&format!("{form:?}"), &form.source(None));
-                }
+                    })
+            })
+        })
+    }
+
+    #[test]
+    fn every_shader_is_valid() {
+        for form in forms() {
+            let source = form.source(None);
+            validate::check(&format!("{form:?}"), &source);
+            assert!(workgroup_bytes(&source) <= 16384, "{form:?}");
+            if form.tile.is_some() {
+                let load = format!("fn load(i: u32) -> {0} {{ return {0}(); }}\n", element(form.dtype));
+                validate::check(&format!("{form:?}, of a program"), &(load + &SoftmaxShader { made: true, ..form }.source(None)));
             }
         }
     }

@@ -2,12 +2,14 @@
 //! reduction. Not here: scans, softmax, sums of nll_loss.
 //!
 //! A workgroup is a tile of X results by Y invocations that share each of them. Every invocation reduces a part of the elements in blocks,
-//! and the Y parts are merged as a tree. If there are few results, elements are cut into segments whose results are reduced by a second
+//! several at once so that several loads are under way, and the Y parts are merged as a tree. If there are few results, elements are cut into segments whose results are reduced by a second
 //! dispatch. All of this depends on sizes and strides alone, so results are the same bits in every run.
 
 pub(super) mod reducers;
+pub(super) mod rows;
 
 use self::reducers::{LOWEST, POWER, ReducerCode, ZERO};
+use self::rows::{RowTile, gather, tree};
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
 use super::strided::{GROUP, Params, StridedWalk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
@@ -21,11 +23,14 @@ use std::fmt::Write;
 
 pub use self::reducers::DeviceReducer;
 
-/// Results that come together in one dispatch should fill a large device.
-const WORKGROUPS: usize = 1024;
+/// Workgroups that fill a large device, and how many there are where results are cut into segments: more, because the last ones to run
+/// should be a small part of all.
+const WORKGROUPS: (usize, usize) = (1024, 2048);
 /// Elements of an invocation: the number from which further segments pay, and the largest number.
 const ELEMENTS: (usize, usize) = (64, 4096);
-/// Groups of four elements that are added up before the sum joins the others.
+/// Elements of an invocation in a short result.
+const SHORT: usize = 32;
+/// Groups of elements that are added up before the sum joins the others.
 const ROUNDS: usize = 16;
 
 /// How a reduction is divided.
@@ -41,10 +46,10 @@ struct ReduceTile {
 }
 
 fn tile(results: usize, elements: usize, along: bool) -> ReduceTile {
-    let x = if elements <= 16 {
+    let x = if along {
+        GROUP / RowTile::new(results, elements, SHORT).map_or(GROUP, |t| t.shared)
+    } else if elements <= 16 {
         GROUP
-    } else if along {
-        if elements <= 512 && results >= 8 { 8 } else { 1 }
     } else if results <= 4 {
         4
     } else if results < 1 << 14 {
@@ -55,7 +60,7 @@ fn tile(results: usize, elements: usize, along: bool) -> ReduceTile {
     let y = GROUP / x;
     let (each, groups) = (elements.div_ceil(y), results.div_ceil(x));
     let mut segments =
-        if each > ELEMENTS.0 && groups < WORKGROUPS { WORKGROUPS.div_ceil(groups).min(each.div_ceil(ELEMENTS.0)) } else { 1 };
+        if each > ELEMENTS.0 && groups < WORKGROUPS.0 { WORKGROUPS.1.div_ceil(groups).min(each.div_ceil(ELEMENTS.0)) } else { 1 };
     segments = segments.max(each.div_ceil(ELEMENTS.1));
     let segment = elements.div_ceil(segments).next_multiple_of(y);
     ReduceTile { x, along: along && x < GROUP, segments: elements.div_ceil(segment.max(1)).max(1), segment }
@@ -153,6 +158,27 @@ impl ReduceShader {
         if y > 1 {
             let _ = writeln!(s, "var<workgroup> parts: array<Acc, {GROUP}>;");
         }
+        let unroll = if self.reducer.is_long() { 4 } else { 8 };
+        let merge = |a: &str, b: &str| format!("merge({a}, {b})");
+        let elements_from_j = |many: usize| tree(&(0..many).map(|i| format!("at(j + {}u, o0, o1, s)", i * y)).collect::<Vec<_>>(), &merge);
+        if unroll == 8 {
+            // A program is in the loop once. Its elements are merged in the order of those in memory: results have the same bits.
+            let body = if self.made {
+                format!(
+                    "var sum = init();\n\
+                     for (var i = 0u; i < 2u; i += 1u) {{\n\
+                     let four = {};\n\
+                     if (i == 0u) {{ sum = four; }} else {{ sum = merge(sum, four); }}\n\
+                     j += {}u;\n}}\n\
+                     return sum;",
+                    elements_from_j(4),
+                    4 * y
+                )
+            } else {
+                format!("return {};", elements_from_j(8))
+            };
+            let _ = writeln!(s, "fn eight(first: u32, o0: u32, o1: u32, s: {e}) -> Acc {{\nvar j = first;\n{body}\n}}");
+        }
         s.push_str(&entry());
         let _ = writeln!(s, "{}", unknown(ZERO));
         let _ = write!(
@@ -168,12 +194,12 @@ impl ReduceShader {
              let begin = part * {segment};\n\
              let end = min(begin + {segment}, {elements});\n\
              var j = begin + y;\n\
-             while (j + {three}u < end) {{\n\
+             while (j + {last}u < end) {{\n\
              var sum = init();\n\
-             for (var i = 0u; i < {ROUNDS}u && j + {three}u < end; i += 1u) {{\n\
-             sum = merge(sum, merge(merge(at(j, o0, o1, s), at(j + {y}u, o0, o1, s)), merge(at(j + {two}u, o0, o1, s), at(j + {three}u, o0, o1, s))));\n\
-             j += {four}u;\n}}\n\
-             acc = merge(acc, sum);\n}}\n\
+             for (var i = 0u; i < {ROUNDS}u && j + {last}u < end; i += 1u) {{\n\
+             sum = merge(sum, {many});\n\
+             j += {all}u;\n}}\n\
+             acc = merge(acc, sum);\n}}\n{four}\
              while (j < end) {{ acc = merge(acc, at(j, o0, o1, s)); j += {y}u; }}\n}}\n",
             groups = param(4),
             segments = param(2),
@@ -186,12 +212,17 @@ impl ReduceShader {
             load_shift = if self.shifted { format!("s = b{shift}[{} + k];\n", param(7)) } else { String::new() },
             segment = param(3),
             elements = param(1),
-            two = 2 * y,
-            three = 3 * y,
-            four = 4 * y,
+            last = (unroll - 1) * y,
+            many = if unroll == 4 { elements_from_j(4) } else { "eight(j, o0, o1, s)".into() },
+            all = unroll * y,
+            four = if unroll > 4 {
+                format!("if (j + {}u < end) {{ acc = merge(acc, {}); j += {}u; }}\n", 3 * y, elements_from_j(4), 4 * y)
+            } else {
+                String::new()
+            },
         );
-        if y > 1 {
-            let step = if self.tile.1 { 1 } else { x };
+        let step = if self.tile.1 { 1 } else { x };
+        if y > 1 && self.reducer.is_long() {
             let _ = write!(
                 s,
                 "parts[lid] = acc;\n\
@@ -201,6 +232,8 @@ impl ReduceShader {
                  if (y == 0u) {{ acc = parts[lid]; }}\n",
                 y / 2
             );
+        } else {
+            s.push_str(&gather(y, step, "acc", &merge));
         }
         let store = if self.partial {
             format!("b{out}[part * {} + k] = acc;", param(0))
@@ -448,8 +481,32 @@ mod tests {
                         slots,
                         writes: if partial { 4 } else { 24 },
                     };
-                    validate::check(&format!("{form:?}"), &form.source(None));
+                    let source = form.source(None);
+                    validate::check(&format!("{form:?}"), &source);
+                    assert!(rows::tests::workgroup_bytes(&source) <= 16384, "{form:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn shaders_of_programs_are_valid() {
+        for reducer in [DeviceReducer::Sum, DeviceReducer::Squares] {
+            for tile in [(GROUP, false), (8, true)] {
+                let form = ReduceShader {
+                    reducer,
+                    from: DType::F32,
+                    to: DType::F32,
+                    second: false,
+                    made: true,
+                    partial: false,
+                    shifted: false,
+                    tile,
+                    ranks: (1, 1),
+                    slots: [0, 0, 0, 1, 0],
+                    writes: 2,
+                };
+                validate::check(&format!("{form:?}"), &("fn load(i: u32) -> f32 { return f32(i); }\n".to_string() + &form.source(None)));
             }
         }
     }

@@ -115,6 +115,11 @@ impl DeviceReducer {
         if self == DeviceReducer::CountNonzero { element(dtype) } else { self.element(dtype) }
     }
 
+    /// Whether `lift` or `merge` is so long that a shader should not repeat it often.
+    pub(crate) fn is_long(self) -> bool {
+        matches!(self, DeviceReducer::LogSumExp | DeviceReducer::Power | DeviceReducer::Squares)
+    }
+
     /// How many operands are walked over.
     pub(crate) fn operands(self) -> usize {
         1 + usize::from(self == DeviceReducer::Dot)
