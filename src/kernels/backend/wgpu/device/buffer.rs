@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// The smallest buffer.
 const MIN_ELEMENTS: usize = 256;
-/// Cached bytes that are always allowed; beyond that the cache may hold as many bytes as are in use.
+/// Cached bytes that are always allowed.
 const IDLE: usize = 256 << 20;
+/// So many requests are a window, see `BufferPool::overfull`: many more than a training step makes.
+const WINDOW: usize = 1 << 13;
 
 /// The bytes allocated for a request. There are few sizes, so that a freed buffer fits the next request of similar size.
 fn capacity(bytes: usize, most: usize) -> usize {
@@ -50,6 +52,9 @@ pub(crate) struct BufferPool {
     idle: Table<IdleBuffers>,
     allocated: AtomicUsize,
     peak: AtomicUsize,
+    requests: AtomicUsize,
+    /// The most bytes in use in this window of requests, and in the last one.
+    recent: [AtomicUsize; 2],
     next_id: AtomicU64,
     fail_in: AtomicI64,
 }
@@ -60,6 +65,8 @@ impl BufferPool {
             idle: Table::new(IdleBuffers::default()),
             allocated: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            recent: [const { AtomicUsize::new(0) }; 2],
             next_id: AtomicU64::new(1),
             fail_in: AtomicI64::new(-1),
         }
@@ -94,6 +101,12 @@ impl BufferPool {
         if now > self.peak() {
             self.peak.fetch_max(now, Ordering::Relaxed);
         }
+        let [this, last] = &self.recent;
+        if self.requests.fetch_add(1, Ordering::Relaxed) % WINDOW == WINDOW - 1 {
+            last.store(this.swap(now, Ordering::Relaxed), Ordering::Relaxed);
+        } else if now > this.load(Ordering::Relaxed) {
+            this.fetch_max(now, Ordering::Relaxed);
+        }
     }
 
     fn reuse(&self, capacity: usize) -> Option<RawBuffer> {
@@ -110,10 +123,13 @@ impl BufferPool {
         idle.by_capacity.entry(raw.capacity).or_default().push(raw);
     }
 
-    /// Whether so many bytes are cached that some should be released.
+    /// Whether so many bytes are cached that some should be released. Between its steps a training loop has little in use, and it needs the same
+    /// memory again: new memory is slow to get, and filled with zeros. So all may hold twice what was in use at once lately (twice, because
+    /// sizes differ).
     pub(crate) fn overfull(&self) -> bool {
         let idle = self.idle();
-        idle > IDLE && idle > self.allocated()
+        let recent = self.recent.iter().map(|r| r.load(Ordering::Relaxed)).max().unwrap_or(0);
+        idle > IDLE && idle + self.allocated() > 2 * recent
     }
 
     /// Removes all cached buffers; the caller releases them.

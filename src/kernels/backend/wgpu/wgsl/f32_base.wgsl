@@ -140,16 +140,19 @@ fn f32_div(a: f32, b: f32) -> f32 {
     let ma = (ba & 0x7fffffu) | 0x800000u;
     let mb = (bb & 0x7fffffu) | 0x800000u;
     let m = bitcast<i32>(mb);
-    let inside = (ea - 1u < 254u) & (eb - 1u < 254u) & (((bq >> 23u) & 255u) - 2u < 252u);
+    let inside = (ea - 1u < 254u) & (eb - 1u < 254u) & (((bq >> 23u) & 255u) - 1u < 254u);
     for (var i = select(5, 0, inside); i < 5; i++) {
         let mq = (bq & 0x7fffffu) | 0x800000u;
         let r = bitcast<i32>((ma << ((ea + 150u - ((bq >> 23u) & 255u) - eb) & 31u)) - mq * mb);
-        // Below a power of 2 the units are half as large.
-        let twice = 2 * select(r, 2 * r, (mq == 0x800000u) & (r < 0));
+        // Below a power of 2, but the least, the units are half as large.
+        let twice = 2 * select(r, 2 * r, (mq == 0x800000u) & (bq << 1u != 0x1000000u) & (r < 0));
         if (twice <= m) & (twice >= -m) {
             break;
         }
         bq = select(bq - 1u, bq + 1u, r > 0);
+        if ((bq >> 23u) & 255u) - 1u >= 254u {
+            break;
+        }
     }
     return bitcast<f32>(bq);
 }
