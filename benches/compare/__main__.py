@@ -52,10 +52,12 @@ def main() -> int:
     from harness import Check, Line, Row, Settings, load_modules, measure
     from rows_attention import ROWS as ATTENTION
     from rows_conv import ROWS as CONV
+    from rows_embedding import ROWS as EMBEDDING
     from rows_functions import ROWS as FUNCTIONS
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
+    from rows_memory import CHECKS as NETWORK_MEMORY
     from rows_networks import ROWS as NETWORKS
     from rows_norms import ROWS as NORMS
     from rows_pool import ROWS as POOL
@@ -76,6 +78,7 @@ def main() -> int:
         *ATTENTION,
         *CONV,
         *POOL,
+        *EMBEDDING,
         *NETWORKS,
         *TRAINING,
         *RECURRENT,
@@ -83,6 +86,7 @@ def main() -> int:
         *TRANSFORMS,
         *TRANSFORMED,
         *MEMORY,
+        *NETWORK_MEMORY,
         *PROFILER,
         *CHECKS,
         *WGPU,
