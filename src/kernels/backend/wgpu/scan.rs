@@ -102,9 +102,9 @@ impl ScanShader {
             ScanPass::Carried => format!("if (block > 0u) {{ acc = b{totals}[{} + k * {blocks} + block - 1u]; }}\n", param(8)),
             _ => String::new(),
         };
-        let _ = write!(
+        let _ = writeln!(
             s,
-            "fn at(i: u32, p: u32) -> Acc {{ let j = p + i * {}; return lift({}, {e}(), {e}(), 0u); }}\n",
+            "fn at(i: u32, p: u32) -> Acc {{ let j = p + i * {}; return lift({}, {e}(), {e}(), 0u); }}",
             param(6),
             if self.made { "load(j)".into() } else { format!("b{x}[j]") },
         );

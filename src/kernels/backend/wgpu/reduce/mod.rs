@@ -2,8 +2,9 @@
 //! reduction. Not here: scans, softmax, sums of nll_loss.
 //!
 //! A workgroup is a tile of X results by Y invocations that share each of them. Every invocation reduces a part of the elements in blocks,
-//! several at once so that several loads are under way, and the Y parts are merged as a tree. If there are few results, elements are cut into segments whose results are reduced by a second
-//! dispatch. All of this depends on sizes and strides alone, so results are the same bits in every run.
+//! several at once so that several loads are under way, and the Y parts are merged as a tree. If there are few results, elements are cut into
+//! segments whose results are reduced by a second dispatch. All of this depends on sizes and strides alone, so results are the same bits in
+//! every run.
 
 pub(super) mod reducers;
 pub(super) mod rows;
