@@ -15,6 +15,8 @@
 //!
 //! A pair without attention (the mask is false, the key is after the query, the score is -inf) has weight 0. In `each` its terms are left
 //! out; in `tile` they are multiplied by 0, so a nan or infinity in them makes nan, as on the CPU.
+//!
+//! Not here: dropout, which is composed of operations, and floats of 16 bits, which run in float32.
 
 mod along;
 mod each;
