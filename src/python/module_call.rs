@@ -3,6 +3,7 @@
 //! Not here: hooks. A call that has any, or a `forward` that is not simply a function of the class, goes to `Module._call_impl`.
 
 use super::errors::guarded;
+use super::raw_methods::given_back;
 use super::types::{_PyObject_GetDictPtr, RawObj};
 use pyo3::ffi;
 use pyo3::intern;
@@ -79,13 +80,7 @@ unsafe extern "C" fn call(module: RawObj, args: RawObj, keywords: RawObj) -> Raw
             let whole = Borrowed::from_ptr(py, module).getattr(intern!(py, "_call_impl"))?;
             Bound::from_owned_ptr_or_err(py, ffi::PyObject_Call(whole.as_ptr(), args, keywords))
         });
-        match called {
-            Ok(result) => result.into_ptr(),
-            Err(e) => {
-                e.restore(py);
-                std::ptr::null_mut()
-            }
-        }
+        given_back(py, called.map(Bound::unbind))
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn add_property(ty: &Bound<'_, PyType>, name: &str, get: Getter, set:
 }
 
 /// What a C function gives back: a new reference, or null with the exception set.
+#[inline]
 pub(super) fn given_back(py: Python<'_>, result: PyResult<Py<PyAny>>) -> RawObj {
     match result {
         Ok(obj) => obj.into_ptr(),

@@ -13,7 +13,7 @@ use crate::python::errors::{guarded, type_error};
 use crate::python::functions::pointwise::into_out;
 use crate::python::functions::reduce::named_pair;
 use crate::python::macros::numbered;
-use crate::python::raw_methods::{add_function, add_method};
+use crate::python::raw_methods::{add_function, add_method, given_back};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{FastFunction, RawObj};
@@ -182,13 +182,7 @@ unsafe extern "C" fn call(slf: RawObj, args: *const RawObj, nargs: ffi::Py_ssize
             ((a, Some(b)), out) => named_pair(py, f.name, (a, b), &inputs(), out),
         }
     };
-    match guarded(run) {
-        Ok(obj) => obj.into_ptr(),
-        Err(e) => {
-            e.restore(py);
-            std::ptr::null_mut()
-        }
-    }
+    given_back(py, guarded(run))
 }
 
 #[cold]

@@ -10,6 +10,7 @@ use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::RowId;
 use crate::python::errors::guarded;
 use crate::python::overrides::{class_is_plain, is_plain_tensor, operators};
+use crate::python::raw_methods::given_back;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::{self, wrap};
 use pyo3::ffi;
@@ -64,13 +65,7 @@ unsafe fn given(row: RowId, run: impl Fn() -> Result<Tensor>) -> *mut ffi::PyObj
 unsafe fn handed(run: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) -> *mut ffi::PyObject {
     // SAFETY: by the caller's promise.
     let py = unsafe { Python::assume_attached() };
-    match guarded(|| run(py)) {
-        Ok(obj) => obj.into_ptr(),
-        Err(e) => {
-            e.restore(py);
-            std::ptr::null_mut()
-        }
-    }
+    given_back(py, guarded(|| run(py)))
 }
 
 /// # Safety

@@ -72,7 +72,7 @@ impl FunctionCtx {
         FunctionCtx { materialize: AtomicBool::new(true), once, class, state: Table::default() }
     }
 
-    /// What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since.
+    /// `saved_tensors` in every case.
     fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         // Errors and tuples are made after the lock: making an object may run the garbage collector.
         let (node, places) = {
@@ -110,6 +110,7 @@ impl FunctionCtx {
         PyTuple::new(py, out)
     }
 
+    /// `needs_input_grad`; the tuple is made once.
     fn needs(&self, py: Python<'_>) -> PyObjResult {
         let bits = match &self.state.lock().needs {
             Needs::Unknown => return Err(PyAttributeError::new_err("needs_input_grad is set when the Function is applied")),
@@ -175,7 +176,7 @@ unsafe extern "C" fn save_for_backward(slf: RawObj, args: *const RawObj, count: 
     given_back(py, saved.map(|()| py.None()))
 }
 
-/// What was saved, where that is one input as it was, whose object Python has: the commonest case. None: `FunctionCtx::saved` does it.
+/// `saved_tensors` where that is one input that nothing has written since and whose object Python has: the commonest case.
 #[inline]
 fn one_unchanged<'py>(py: Python<'py>, ctx: &FunctionCtx) -> Option<PyResult<Bound<'py, PyTuple>>> {
     let (node, place) = {

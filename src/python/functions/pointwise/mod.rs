@@ -13,7 +13,7 @@ use crate::ops::pointwise::{self as pw, Arg};
 use crate::pointwise::{RowId, RowInfo};
 use crate::python::args::{as_tensor, operand, operand_of, scalar, type_name};
 use crate::python::errors::{guarded, runtime, type_error};
-use crate::python::raw_methods::{add_function, add_method};
+use crate::python::raw_methods::{add_function, add_method, given_back};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::FastFunction;
@@ -390,13 +390,7 @@ unsafe extern "C" fn call(
         }
         sorted(py, row, form, slf.into_iter().chain(given).cloned().map(Some).collect(), kwnames, named)
     };
-    match guarded(run) {
-        Ok(obj) => obj.into_ptr(),
-        Err(e) => {
-            e.restore(py);
-            std::ptr::null_mut()
-        }
-    }
+    given_back(py, guarded(run))
 }
 
 /// The C function of a row and form. It loads a number and jumps, since CPython passes no data to a C function of a class.
