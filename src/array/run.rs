@@ -8,6 +8,7 @@ use super::deferred::step::{DeferredInput, DeferredKind, DeferredRequest, Deferr
 use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{CountedResult, Operand, Support, View};
+use crate::backend::live_memory;
 use crate::backend::requests::{Reads, Request, Seen, samples};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::{DType, Layout};
@@ -61,6 +62,31 @@ impl Array {
     pub fn request(request: Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<Outputs> {
         accepted(&request, ins, outs)?;
         run(request, ins, outs)
+    }
+
+    /// As `request`, for a first operand that nobody reads later (`Storage::may_be_given_away`, apart from the caller's own handles). Where the
+    /// backend can, its memory becomes that of the first output.
+    ///
+    /// # Errors
+    /// As for `request`.
+    pub fn request_over(request: Request, ins: &[&Array], outs: &[(&[usize], DType)]) -> Result<Outputs> {
+        let (Some(first), Some((shape, dtype))) = (ins.first(), outs.first()) else { return Self::request(request, ins, outs) };
+        let same = first.dtype() == *dtype && first.shape() == *shape && first.is_whole() && first.is_contiguous();
+        if !same || first.numel() == 0 || !first.storage().backend().may_write_over(&request) {
+            return Self::request(request, ins, outs);
+        }
+        accepted(&request, ins, outs)?;
+        if let Some((key, bytes)) = first.storage().held()
+            && live_memory::may_be_registered(bytes)
+        {
+            live_memory::take_over(key, policy::site());
+        }
+        let mut made: Outputs = smallvec![(*first).clone()];
+        for (shape, dtype) in &outs[1..] {
+            made.push(first.empty_beside(shape, *dtype)?);
+        }
+        run_into(&request, ins, &made.iter().collect::<SmallVec<[&Array; 4]>>())?;
+        Ok(made)
     }
 
     /// As `request`, for requests with one output.

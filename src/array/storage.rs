@@ -325,6 +325,12 @@ impl Storage {
         self.0.is_only() && !matches!(self.0.memory, StorageMemory::External { .. })
     }
 
+    /// Whether the memory may become that of another value: it holds its values, this is its only handle, and nothing outside knows its address or
+    /// has frozen it.
+    pub fn may_be_given_away(&self) -> bool {
+        self.is_sole_owner() && self.is_writable() && self.deferred().is_none_or(|l| !l.is_pending() && l.readers() == 0 && !l.is_exposed())
+    }
+
     /// The number of handles: of tensors, views, pending steps and objects of the embedding language.
     pub fn handles(&self) -> usize {
         self.0.count()

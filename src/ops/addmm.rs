@@ -52,8 +52,10 @@ impl Vjp for Addmm {
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let c = if cx.needs(0) { Some(scaled(g.clone(), self.beta)?) } else { None };
-        let a = if cx.needs(1) { Some(scaled(left_grad(g, false, &cx.input(2)?, self.tb)?, self.alpha)?) } else { None };
+        // That of the second factor first: then the first one, often the activations, is free before its own gradient is allocated.
         let b = if cx.needs(2) { Some(scaled(right_grad(g, &cx.input(1)?, false, self.tb)?, self.alpha)?) } else { None };
+        cx.forget_input(1);
+        let a = if cx.needs(1) { Some(scaled(left_grad(g, false, &cx.input(2)?, self.tb)?, self.alpha)?) } else { None };
         Ok(smallvec![c, a, b])
     }
 }

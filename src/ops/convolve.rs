@@ -260,8 +260,10 @@ impl Vjp for Convolve {
         all
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let a = if cx.needs(0) { Some(self.gradient(0, g, &cx.input(1)?)?) } else { None };
+        // As for products of matrices (`addmm`), the first operand is free before its gradient is allocated.
         let b = if cx.needs(1) { Some(self.gradient(1, g, &cx.input(0)?)?) } else { None };
+        cx.forget_input(0);
+        let a = if cx.needs(0) { Some(self.gradient(0, g, &cx.input(1)?)?) } else { None };
         let mut grads = smallvec![a, b];
         if self.has_bias() {
             grads.push(if cx.needs(2) { Some(self.bias_gradient(g)?) } else { None });

@@ -68,8 +68,10 @@ impl Vjp for Product {
         smallvec![("self", SavedAttribute::Input(0)), ("mat2", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
+        // As in `addmm`, the first factor is free before its gradient is allocated.
         let b = if cx.needs(1) { Some(right_grad(g, &cx.input(0)?, self.ta, self.tb)?) } else { None };
+        cx.forget_input(0);
+        let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
         Ok(smallvec![a, b])
     }
 }

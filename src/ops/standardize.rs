@@ -147,8 +147,8 @@ impl Normalize {
         y.with_layout(layout)
     }
 
-    /// The gradients of x, weight and bias, by the kernel.
-    fn gradients(&self, g: &Array, x: &Array, weight: Option<&Array>, stats: [&Array; 2], params: bool) -> Result<Arrays> {
+    /// The gradients of x, weight and bias, by the kernel. With `over`, the first may be written over `g`.
+    fn gradients(&self, (g, over): (&Array, bool), x: &Array, weight: Option<&Array>, stats: [&Array; 2], params: bool) -> Result<Arrays> {
         let dtype = x.dtype();
         let (rows, shape, channels_last) = self.rows(x)?;
         let count = [shape.params()];
@@ -167,7 +167,8 @@ impl Normalize {
         let pass = NormPass::Backward { weight: weight.is_some(), fixed: self.is_given(), params };
         let to = Dims::from_slice(rows.shape());
         let outs = [(&to[..], dtype), (&count[..], dtype), (&count[..], dtype)];
-        let made = Array::request(self.request(pass, shape), &ins, if params { &outs } else { &outs[..1] })?;
+        let (request, outs) = (self.request(pass, shape), if params { &outs[..] } else { &outs[..1] });
+        let made = if over { Array::request_over(request, &ins, outs)? } else { Array::request(request, &ins, outs)? };
         let mut made: Arrays = made.into_iter().collect();
         made[0] = self.ordered(made[0].clone(), x, channels_last.is_some())?;
         Ok(made)
@@ -336,7 +337,9 @@ impl Vjp for Normalize {
             let rstd = if given.is_some() { pw::rsqrt(&pw::add(&stats[1], self.eps)?)? } else { stats[1].clone() };
             let needs_params = wanted.iter().any(Option::is_some);
             let weight = weight.map(|w| w.array());
-            let made = self.gradients(&g.array(), &x.array(), weight.as_ref(), [&stats[0].array(), &rstd.array()], needs_params)?;
+            // Before another handle of its memory is made.
+            let over = cx.may_write_over(g)?;
+            let made = self.gradients((&g.array(), over), &x.array(), weight.as_ref(), [&stats[0].array(), &rstd.array()], needs_params)?;
             for (at, made) in std::iter::once(Some(0)).chain(wanted).zip(made) {
                 if let Some(at) = at {
                     let made = if at == 0 { made } else { made.with_layout(Layout::contiguous(&self.param_shape()))? };

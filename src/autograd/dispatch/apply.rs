@@ -14,7 +14,7 @@ use crate::autograd::graph::node::{Edge, Node, NodeOp, OutMeta};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::graph::view;
-use crate::autograd::graph::vjp::Vjp;
+use crate::autograd::graph::vjp::{AfterRun, Vjp, VjpCx};
 use crate::autograd::primitives;
 use crate::autograd::tensor::lock::ReadGuard;
 use crate::autograd::tensor::{Core, Tensor, Value};
@@ -521,10 +521,20 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
 
 /// Runs a node's vjp and returns the gradients for its edges, which the caller fits to the edges.
 pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
-    let cx = crate::autograd::graph::vjp::VjpCx::new(node, needs);
-    match node.op() {
+    run_vjp_before(node, needs, grads, AfterRun::default())
+}
+
+/// As `run_vjp`, where it is known what nobody looks at afterwards.
+pub(in crate::autograd) fn run_vjp_before(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads, after: AfterRun) -> Result<Grads> {
+    let cx = VjpCx::new(node, needs).with_after(after);
+    let made = match node.op() {
         NodeOp::Pointwise(p) => p.vjp(&cx, grads),
         NodeOp::Other(o) => o.vjp(&cx, grads),
         NodeOp::Accumulate(_) => Ok(Grads::new()),
+    };
+    if made.is_err() && cx.has_forgotten() {
+        // The next run says that the graph is freed, rather than that something is missing.
+        node.release();
     }
+    made
 }

@@ -5,7 +5,7 @@ use crate::autograd::diagnostics::anomaly;
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::diagnostics::profiler::{self, HandedProfile};
 use crate::autograd::diagnostics::{growing_graph, unused_total};
-use crate::autograd::dispatch::apply::run_vjp;
+use crate::autograd::dispatch::apply::run_vjp_before;
 use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
 use crate::autograd::dispatch::mode::{self, Mode, ModeGuard};
@@ -22,6 +22,7 @@ use crate::autograd::engine::task_plan;
 use crate::autograd::engine::thread_state::ThreadState;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
+use crate::autograd::graph::vjp::AfterRun;
 use crate::autograd::tensor::Tensor;
 use crate::autograd::tensor::grad::{fit_edge, is_grad_dtype_used};
 use crate::autograd::transforms::level::{self, UnrecordedLevel};
@@ -496,7 +497,10 @@ impl<'a> GraphTask<'a> {
         };
         let _site = Inherit::new(site);
         let event = if self.profiled { profiler::backward(node) } else { None };
-        let mut outs = within(|| node.name(), || run_vjp(node, &needs, &grads)).map_err(|e| with_forward_line(e, node))?;
+        let after =
+            AfterRun { gradients_unread: given.is_none(), saved_unread: given.is_none() && !self.retain_graph && self.anomaly.is_none() };
+        let run = || run_vjp_before(node, &needs, &grads, after);
+        let mut outs = within(|| node.name(), run).map_err(|e| with_forward_line(e, node))?;
         drop(event);
         drop(grads);
         if let Some(given) = &given {

@@ -301,6 +301,16 @@ impl Node {
         Ok(out)
     }
 
+    /// Drops the saved input at a position. What hooks have packed stays until `release`.
+    pub(super) fn forget(&self, position: usize) {
+        let saved = match self.state.lock().saved.get_mut(position) {
+            Some(s @ Saved::Input { .. }) => std::mem::replace(s, Saved::Nothing),
+            _ => return,
+        };
+        // Outside the lock, as below.
+        drop(saved);
+    }
+
     /// Frees the saved tensors. Using them again is an error.
     pub(crate) fn release(&self) {
         let saved = {

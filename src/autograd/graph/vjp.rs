@@ -10,7 +10,7 @@ use crate::error::Result;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 /// The name of a node; static for all but custom Functions.
@@ -38,6 +38,11 @@ pub trait Vjp: Send + Sync + 'static {
     /// The node's saved attributes, under PyTorch's names.
     fn saved_attributes(&self) -> SavedAttributes {
         SavedAttributes::new()
+    }
+
+    /// What the saved attribute of output `j` shows: the saved tensor, unless it is kept in another form.
+    fn shown_output(&self, _j: usize, saved: Tensor) -> Result<Tensor> {
+        Ok(saved)
     }
 
     /// Frees what the operation itself holds, after its last run.
@@ -74,6 +79,18 @@ pub struct VjpCx<'a> {
     pub needs: &'a [bool],
     /// What hooks have unpacked, by position. Each hook is called once.
     unpacked: OnceCell<Unpacked>,
+    /// What nobody looks at after this run.
+    after: AfterRun,
+    has_forgotten: Cell<bool>,
+}
+
+/// What nobody looks at after a node's run. The default is that somebody may.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::autograd) struct AfterRun {
+    /// The gradients that the node was given, apart from other holders of them.
+    pub gradients_unread: bool,
+    /// What the node saved.
+    pub saved_unread: bool,
 }
 
 /// What hooks have unpacked of a node, by position.
@@ -82,7 +99,38 @@ pub(super) type Unpacked = SmallVec<[Option<Tensor>; 2]>;
 impl<'a> VjpCx<'a> {
     #[inline]
     pub fn new(node: &'a Arc<Node>, needs: &'a [bool]) -> VjpCx<'a> {
-        VjpCx { node, needs, unpacked: OnceCell::new() }
+        VjpCx { node, needs, unpacked: OnceCell::new(), after: AfterRun::default(), has_forgotten: Cell::new(false) }
+    }
+
+    pub(in crate::autograd) fn with_after(self, after: AfterRun) -> VjpCx<'a> {
+        VjpCx { after, ..self }
+    }
+
+    /// Whether the rule may write over a gradient that it was given: nothing but the pass holds it or its memory, and the pass does not look at it
+    /// again. What is pending in it is computed. Weak handles find a Python object, which would be a holder.
+    ///
+    /// # Errors
+    /// Memory for pending results cannot be allocated.
+    pub fn may_write_over(&self, g: &Tensor) -> Result<bool> {
+        if !self.after.gradients_unread || g.holders() != 1 || !g.is_bare() || g.requires_grad() {
+            return Ok(false);
+        }
+        g.array().ready()?;
+        Ok(g.holders() == 1 && g.with_array(|a| a.storage().may_be_given_away()))
+    }
+
+    /// Drops saved input `i`, which the rule does not read again, if the pass frees the graph after this run anyway. What is large and dead is then
+    /// free while the rule goes on.
+    pub fn forget_input(&self, i: usize) {
+        if self.after.saved_unread && self.node.saves.has(i) {
+            self.has_forgotten.set(true);
+            self.node.forget(self.node.saves.position(i));
+        }
+    }
+
+    /// Whether the node cannot run again.
+    pub(in crate::autograd) fn has_forgotten(&self) -> bool {
+        self.has_forgotten.get()
     }
 
     #[inline]

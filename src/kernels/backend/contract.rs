@@ -262,6 +262,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether the first output of a request may be the first operand: dense memory of the same elements, which nobody reads later.
+    fn may_write_over(&self, _request: &Request) -> bool {
+        false
+    }
+
     /// Refuses operands with invalid values, at once. A device checks when the request runs, and reports under the ticket.
     ///
     /// # Errors

@@ -114,5 +114,5 @@ pub fn fractional_max_pool(n: usize, x: &Tensor, kernel: &[i64], output: &[i64],
     }
     let places = cat(&places, -1)?;
     let windows = Windows { op: name, axes, spatial: n };
-    both(run(MaxPool { windows, kind: MaxKind::Fractional([kernel, output]), indices: true }, x, Some(&places))?)
+    both(run(MaxPool { windows, kind: MaxKind::Fractional([kernel, output]), indices: true, taps: false }, x, Some(&places))?)
 }

@@ -2,11 +2,12 @@
 
 use super::shape::{WindowArgs, adaptive_axes, check_rank_1d, one_size, window_axes};
 use super::{Windows, check_size, is_host, no_kernel};
-use crate::array::requests::PoolPass;
-use crate::array::{Array, Write};
+use crate::array::requests::{Pool, PoolPass};
+use crate::array::{Array, Device, Write};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::dispatch::flat::with_zero_second;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
+use crate::autograd::graph::saved_hooks;
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_growing, apply1_growing, mode, primitives,
 };
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::gather::gather;
 use crate::ops::index::first_of;
+use crate::ops::pointwise as pw;
 use crate::ops::shape::{squeeze_dim, unsqueeze};
 use smallvec::smallvec;
 
@@ -32,6 +34,8 @@ pub(super) struct MaxPool {
     pub windows: Windows,
     pub kind: MaxKind,
     pub indices: bool,
+    /// The positions are kept for the gradient alone, as taps (`PoolPass`), one byte each.
+    pub taps: bool,
 }
 
 impl MaxPool {
@@ -57,6 +61,11 @@ impl MaxPool {
         matches!(self.kind, MaxKind::Fractional(_))
     }
 
+    fn has_taps(&self) -> bool {
+        let pass = PoolPass::Max { indices: true, given: false };
+        matches!(self.kind, MaxKind::Regular(_)) && Pool { op: self.windows.op, planes: 1, axes: self.windows.axes, pass }.has_taps()
+    }
+
     fn inputs(&self) -> usize {
         1 + usize::from(self.is_given())
     }
@@ -64,6 +73,28 @@ impl MaxPool {
     fn adjoint(&self) -> MaxPoolAdjoint {
         MaxPoolAdjoint { windows: self.windows, node: self.node(true), given: self.is_given() }
     }
+}
+
+/// The positions that taps stand for; others as they are.
+fn positions(windows: &Windows, places: &Tensor) -> Result<Tensor> {
+    if places.dtype() != DType::U8 {
+        return Ok(places.clone());
+    }
+    let [d, h, w] = &windows.axes;
+    let at = |[i, j, k]: [i64; 3]| (i * h.input as i64 + j) * w.input as i64 + k;
+    let sides = [d.kernel, h.kernel, w.kernel];
+    let dilation = windows.axes.map(|a| a.dilation as i64);
+    let each = |n: usize, inside: usize, of: usize| (n / inside % of) as i64;
+    let places_in = |n: usize, [a, b, c]: [usize; 3]| [each(n, b * c, a), each(n, c, b), each(n, 1, c)];
+    let distances: Vec<i64> =
+        (0..sides.iter().product()).map(|tap| at(std::array::from_fn(|k| places_in(tap, sides)[k] * dilation[k]))).collect();
+    let outputs = windows.axes.map(|a| a.output);
+    let start = |k: usize, o: i64| windows.axes[k].start(o as usize) as i64;
+    let starts: Vec<i64> = (0..outputs.iter().product()).map(|o| at(std::array::from_fn(|k| start(k, places_in(o, outputs)[k])))).collect();
+    let table = Tensor::new(Array::from_slice(&distances, &[distances.len()])?);
+    let starts = Tensor::new(Array::from_slice(&starts, &outputs[3 - windows.spatial..])?);
+    let taps = primitives::reshape(&primitives::cast(places, DType::I64)?, &[places.numel()])?;
+    pw::add(&primitives::reshape(&gather(&table, 0, &taps)?, &places.shape())?, &starts)
 }
 
 /// The elements of `x` at the positions.
@@ -98,6 +129,9 @@ impl Vjp for MaxPool {
         }
         all
     }
+    fn shown_output(&self, _j: usize, saved: Tensor) -> Result<Tensor> {
+        positions(&self.windows, &saved)
+    }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let adjoint = self.adjoint();
         let made = apply1_growing(&adjoint, &[g, &cx.output(1)?.detach()])?;
@@ -112,7 +146,7 @@ impl Op for MaxPool {
     fn forward(&self, ins: &[&Array]) -> Result<Arrays> {
         let x = ins[0].contiguous()?;
         let shape = self.windows.output_shape(x.shape());
-        let outs = [(&shape[..], x.dtype()), (&shape[..], DType::I64)];
+        let outs = [(&shape[..], x.dtype()), (&shape[..], if self.taps { DType::U8 } else { DType::I64 })];
         let request = self.windows.request(PoolPass::Max { indices: self.indices, given: self.is_given() }, x.shape());
         let outs = if self.indices { &outs[..] } else { &outs[..1] };
         let made = match ins.get(1) {
@@ -136,7 +170,7 @@ impl Op for MaxPool {
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         let mut made = Tangents::from_elem(None, 2);
         if let Some(t) = cx.tangent(0) {
-            made[0] = Some(chosen(t, cx.output(1), self.windows.spatial)?);
+            made[0] = Some(chosen(t, &positions(&self.windows, cx.output(1))?, self.windows.spatial)?);
         }
         Ok(made)
     }
@@ -155,7 +189,7 @@ impl Vjp for MaxPoolAdjoint {
         self.node.into()
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        Ok(first_of(Some(chosen(g, &cx.input(1)?, self.windows.spatial)?), 2))
+        Ok(first_of(Some(chosen(g, &positions(&self.windows, &cx.input(1)?)?, self.windows.spatial)?), 2))
     }
 }
 
@@ -198,7 +232,11 @@ impl Op for MaxPoolAdjoint {
 pub(super) fn run(mut op: MaxPool, x: &Tensor, starts: Option<&Tensor>) -> Result<(Tensor, Option<Tensor>)> {
     check_size(&op.windows.output_shape(&x.shape()))?;
     let has_history = !x.is_bare() || mode::is_grad_enabled() && x.requires_grad();
-    op.indices |= has_history;
+    if has_history && !op.indices {
+        op.indices = true;
+        // Hooks see what PyTorch packs: positions.
+        op.taps = op.has_taps() && x.device() == Device::CPU && saved_hooks::current().is_none();
+    }
     let mut made: Outputs = match starts {
         Some(s) => apply_growing(&op, &[x, s])?,
         None => apply_growing(&op, &[x])?,
@@ -225,7 +263,7 @@ pub fn max_pool(
     if x.dtype() == DType::Bool {
         return Err(no_kernel(name, x.dtype()));
     }
-    run(MaxPool { windows: Windows { op: name, axes, spatial: n }, kind: MaxKind::Regular(args), indices }, x, None)
+    run(MaxPool { windows: Windows { op: name, axes, spatial: n }, kind: MaxKind::Regular(args), indices, taps: false }, x, None)
 }
 
 /// As `max_pool`, over the last dimension.
@@ -309,7 +347,11 @@ pub fn adaptive_max_pool(n: usize, x: &Tensor, output: &[i64]) -> Result<(Tensor
     if !x.dtype().is_float() {
         return Err(no_kernel(if n == 3 { "adaptive_max_pool3d_cpu" } else { name }, x.dtype()));
     }
-    super::both(run(MaxPool { windows: Windows { op: name, axes, spatial: n }, kind: MaxKind::Adaptive, indices: true }, x, None)?)
+    super::both(run(
+        MaxPool { windows: Windows { op: name, axes, spatial: n }, kind: MaxKind::Adaptive, indices: true, taps: false },
+        x,
+        None,
+    )?)
 }
 
 /// As `adaptive_max_pool`, over the last dimension.

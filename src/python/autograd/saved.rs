@@ -312,7 +312,13 @@ pub(crate) fn attribute(py: Python<'_>, node: &Arc<Node>, name: &str) -> PyResul
             None => Ok(py.None()),
             Some(place) => match node.saved_at(place)? {
                 Saved::Nothing => Ok(py.None()),
-                saved => wrap(py, saved.unpack(node)?),
+                saved => {
+                    let tensor = saved.unpack(node)?;
+                    match (node.op(), bit.checked_sub(Saves::FIRST_OUTPUT)) {
+                        (NodeOp::Other(op), Some(j)) => wrap(py, op.shown_output(j, tensor)?),
+                        _ => wrap(py, tensor),
+                    }
+                }
             },
         }
     };

@@ -42,9 +42,16 @@ pub(super) unsafe fn pool(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>
     unsafe {
         match p.pass {
             PoolPass::Max { indices, given } => {
-                let at = if indices { output(p.op, outs, 1)?.ptr().cast() } else { std::ptr::null_mut() };
+                let at = match if indices { Some(output(p.op, outs, 1)?) } else { None } {
+                    None => pool::Places::Nowhere,
+                    Some(v) if v.dtype == DType::U8 => pool::Places::taps(v.ptr()),
+                    Some(v) => pool::Places::positions(v.ptr().cast()),
+                };
                 let starts = if given { from(1).cast() } else { std::ptr::null() };
                 typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?);
+            }
+            PoolPass::MaxAdjoint if views[1].dtype == DType::U8 => {
+                float!(out.dtype, T => pool::max_adjoint_of_taps::<T>(p, from(0).cast(), from(1), out.ptr().cast())?);
             }
             PoolPass::MaxAdjoint => float!(out.dtype, T => pool::max_adjoint::<T>(p, from(0).cast(), from(1).cast(), out.ptr().cast())?),
             PoolPass::Average(divisor) => match out.dtype {

@@ -12,7 +12,7 @@ use super::{answer, operands, pointwise, widened};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
-use crate::backend::requests::Request;
+use crate::backend::requests::{NormPass, Request};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use crate::pointwise::Func;
@@ -67,6 +67,10 @@ impl Backend for Cpu {
 
     fn has_row(&self, func: Func, dtype: DType) -> bool {
         pointwise::has_kernel(func, dtype)
+    }
+
+    fn may_write_over(&self, request: &Request) -> bool {
+        matches!(request, Request::Norm(n) if matches!(n.pass, NormPass::Backward { .. }))
     }
 
     fn reads_programs(&self, request: &Request, dtype: DType) -> bool {

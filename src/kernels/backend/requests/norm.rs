@@ -35,7 +35,8 @@ pub enum NormPass {
     /// As `Forward`, with means and variances that are given behind x; the result alone.
     Apply { weight: bool, bias: bool },
     /// Of the gradient, x, the means, the reciprocals of standard deviations, perhaps the weight: the gradient of x and, if `params`, those of
-    /// weight and bias. `fixed`: the statistics do not depend on x.
+    /// weight and bias. `fixed`: the statistics do not depend on x. Where `Backend::may_write_over` says so, the gradient of x may be written over
+    /// the gradient.
     Backward { weight: bool, fixed: bool, params: bool },
 }
 

@@ -50,6 +50,13 @@ impl WindowAxis {
         low..inside.div_ceil(self.dilation).clamp(low, self.kernel)
     }
 
+    /// Whether the windows are regular, and each has an element inside.
+    fn reach_inside(&self) -> bool {
+        // Others than the first ones and the last begin inside.
+        let first = self.pad.div_ceil(self.stride.max(1)).min(self.output);
+        !self.adaptive && (0..first).chain(self.output.checked_sub(1)).all(|o| !self.taps(o).is_empty())
+    }
+
     /// How many positions of window `o` lie inside the input or its padding.
     pub fn padded(&self, o: usize) -> usize {
         if self.adaptive {
@@ -70,7 +77,8 @@ pub enum PoolDivisor {
     Fixed(i64),
 }
 
-/// Which pass. Positions are those in a plane, int64.
+/// Which pass. Positions are those in a plane, int64. On the CPU they may be taps where `Pool::has_taps`: the number of an element in its window,
+/// row-major, uint8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PoolPass {
     /// Of x: the largest elements, and with `indices` their positions: of equal ones the first, of several nan the last. With `given`, where
@@ -121,6 +129,21 @@ impl Pool {
         if let PoolPass::Max { indices: true, .. } = self.pass { 2 } else { 1 }
     }
 
+    /// Whether taps can stand for positions: windows are regular, have at most 256 elements, and reach over at least one of the input.
+    pub fn has_taps(&self) -> bool {
+        let [d, h, w] = &self.axes;
+        let shift = self.tap_shift();
+        self.axes.iter().all(WindowAxis::reach_inside)
+            && product(self.axes.iter().map(|a| a.kernel)).is_some_and(|n| n <= 256)
+            && w.input < 1 << 30
+            && ((d.kernel * h.kernel) as u64) << shift < 1 << 31
+    }
+
+    /// So many bits hold the place of an element along the last axis.
+    pub fn tap_shift(&self) -> u32 {
+        usize::BITS - self.axes[2].input.leading_zeros()
+    }
+
     /// How many starts of windows there are for each plane.
     pub fn starts(&self) -> usize {
         self.axes.iter().map(|a| a.output).sum()
@@ -150,14 +173,14 @@ impl Pool {
                         && counts(1 + usize::from(given), self.outputs())
                         && of(ins.first(), x, dtype)
                         && of(outs.first(), y, dtype)
-                        && (!indices || of(outs.get(1), y, DType::I64))
+                        && (!indices || of(outs.get(1), y, DType::I64) || !given && self.has_taps() && of(outs.get(1), y, DType::U8))
                         && (!given || starts.is_some_and(|n| of(ins.get(1), n, DType::I64)))
                 }
                 PoolPass::MaxAdjoint => {
                     counts(2, 1)
                         && dtype.is_float()
                         && of(ins.first(), y, dtype)
-                        && of(ins.get(1), y, DType::I64)
+                        && (of(ins.get(1), y, DType::I64) || self.has_taps() && of(ins.get(1), y, DType::U8))
                         && of(outs.first(), x, dtype)
                 }
                 PoolPass::Average(_) => {

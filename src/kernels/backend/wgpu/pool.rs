@@ -331,6 +331,14 @@ pub fn pool(p: &Pool, ins: &[BufferView<'_>], outs: &[BufferView<'_>]) -> Result
     if !takes_integers && !dtype.is_float() {
         return Err(unsupported(p.op, dtype));
     }
+    let places = match p.pass {
+        PoolPass::Max { .. } => outs.get(1),
+        PoolPass::MaxAdjoint => ins.get(1),
+        _ => None,
+    };
+    if places.is_some_and(|v| v.dtype == DType::U8) {
+        return Err(Error::not_implemented(format!("{}: places inside windows are not supported on wgpu", p.op)));
+    }
     if !p.axes.iter().all(fits) {
         return Err(Error::not_implemented(format!("{}: windows of these sizes are not supported on wgpu; use .cpu()", p.op)));
     }

@@ -1,42 +1,63 @@
 //! The allocator of CPU tensors. It accounts for every byte, caches large buffers for reuse, and refuses requests that the machine cannot
 //! hold.
 
-use super::stats;
+use super::{pages, stats};
 use crate::backend::live_memory::{self, BufferKey};
 use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::backend::registry::Device;
 use crate::error::{Error, Result};
-use std::alloc::Layout as Raw;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 /// Buffers from this size on are kept when freed: their pages are mapped already, and page faults cost more than kernels.
 const POOLED: usize = 256 << 10;
 /// All buffers are aligned for the widest vectors and cache lines.
-const ALIGN: usize = 64;
-/// Buffers from this size on start at a huge page's border and ask for huge pages: access to large memory is 5 to 9 percent faster, and the
-/// first touch costs one fault for 2 MiB rather than for 4 KiB.
-const HUGE: usize = 4 << 20;
-const HUGE_PAGE: usize = 2 << 20;
+const ALIGN: usize = pages::ALIGN;
+/// A request takes an idle buffer of up to so many times its capacity, if none of its own is idle. Its pages are mapped; those of a new one
+/// would be more memory.
+const LARGER: usize = 2;
 /// At most this share of the machine's memory is cached.
 const IDLE_SHARE: usize = 8;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
 static PANICS: AtomicBool = AtomicBool::new(false);
-static POOL: Table<FreeList> = Table::new(FreeList { buffers: Vec::new(), bytes: 0 });
+static POOL: Table<FreeList> = Table::new(FreeList { buffers: Vec::new(), bytes: 0, spare: 0 });
 
 struct FreeList {
-    /// (capacity, address), the latest freed last.
+    /// (size, address), the latest freed last.
     buffers: Vec<(usize, usize)>,
+    /// The sum of their sizes.
     bytes: usize,
+    /// Bytes behind requests that have taken a larger buffer.
+    spare: usize,
+}
+
+impl FreeList {
+    /// Takes a buffer for this capacity out: the latest freed of that size, else the smallest one that is not much larger.
+    fn take(&mut self, cap: usize) -> Option<(usize, usize)> {
+        let exact = self.buffers.iter().rposition(|(size, _)| *size == cap);
+        let larger = || {
+            let fits = |size: usize| size > cap && size <= cap.saturating_mul(LARGER);
+            let all = self.buffers.iter().enumerate().filter(|(_, (size, _))| fits(*size));
+            all.min_by_key(|(_, (size, _))| *size).map(|(i, _)| i)
+        };
+        let at = exact.or_else(larger)?;
+        let (size, address) = self.buffers.remove(at);
+        self.bytes -= size;
+        self.spare += size - cap;
+        Some((size, address))
+    }
 }
 
 /// A buffer of this allocator. Its contents are uninitialised until written.
 #[derive(Debug)]
 pub struct Buffer {
     ptr: NonNull<u8>,
+    /// What is accounted for.
     bytes: usize,
+    /// What was allocated: more, if a larger buffer was idle.
+    size: usize,
 }
 
 // SAFETY: the buffer owns its memory; synchronisation of reads and writes is up to its owner.
@@ -76,9 +97,10 @@ pub fn end_inline(address: usize, bytes: usize) {
     stats::count(-(bytes as isize));
 }
 
-/// Bytes that are cached for reuse.
+/// Bytes that are cached for reuse, and those that requests have left over of larger buffers.
 pub fn memory_idle() -> usize {
-    POOL.lock().bytes
+    let pool = POOL.lock();
+    pool.bytes + pool.spare
 }
 
 /// Whether a request for this many bytes would succeed now, as far as the limit is concerned.
@@ -93,9 +115,9 @@ pub fn empty_cache() {
         pool.bytes = 0;
         std::mem::take(&mut pool.buffers)
     };
-    for (capacity, address) in idle {
-        // SAFETY: the pool owned this allocation of exactly this capacity.
-        unsafe { std::alloc::dealloc(address as *mut u8, raw(capacity)) };
+    for (size, address) in idle {
+        // SAFETY: the pool owned this allocation of exactly this size.
+        unsafe { pages::free(address as *mut u8, size) };
     }
 }
 
@@ -161,28 +183,6 @@ fn limit() -> usize {
     }
 }
 
-fn raw(bytes: usize) -> Raw {
-    Raw::from_size_align(bytes, if bytes >= HUGE { HUGE_PAGE } else { ALIGN }).expect("sizes are checked against isize::MAX before")
-}
-
-/// Memory from the system; null where it has none.
-fn fresh(bytes: usize) -> *mut u8 {
-    // SAFETY: the size is at least ALIGN.
-    let ptr = unsafe { std::alloc::alloc(raw(bytes)) };
-    #[cfg(all(target_os = "linux", not(miri)))]
-    if bytes >= HUGE && !ptr.is_null() {
-        // SAFETY: these bytes were just allocated. It is advice: a refusal changes nothing.
-        unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_HUGEPAGE) };
-    }
-    // New memory has unspecified contents, like reused memory. The compiler must not assume that reading it is undefined behaviour.
-    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
-    // SAFETY: no instruction at all.
-    unsafe {
-        std::arch::asm!("/* {0} */", in(reg) ptr, options(nostack, preserves_flags))
-    };
-    ptr
-}
-
 /// Large requests share capacities, so that a freed buffer fits the next request of about its size.
 fn capacity(bytes: usize) -> usize {
     if bytes < POOLED {
@@ -209,7 +209,7 @@ impl Buffer {
             return Err(refuse(bytes, "a test asked this request to fail"));
         }
         let cap = capacity(bytes);
-        if cap >= HUGE {
+        if cap >= pages::HUGE {
             assert_no_guard("allocating a large buffer");
         }
         let made = Buffer::allocate(bytes, cap)?;
@@ -225,29 +225,24 @@ impl Buffer {
             if !stats::reserve(cap, limit()) {
                 return Err(refuse(bytes, &format!("the limit is {} bytes", limit())));
             }
-            let found = {
-                let mut pool = POOL.lock();
-                let at = pool.buffers.iter().rposition(|(c, _)| *c == cap);
-                at.map(|i| {
-                    pool.bytes -= cap;
-                    pool.buffers.remove(i).1
-                })
-            };
-            if let Some(ptr) = found.and_then(|a| NonNull::new(a as *mut u8)) {
-                return Ok(Buffer { ptr, bytes: cap });
+            let found = POOL.lock().take(cap);
+            if let Some((size, address)) = found
+                && let Some(ptr) = NonNull::new(address as *mut u8)
+            {
+                return Ok(Buffer { ptr, bytes: cap, size });
             }
         }
-        let mut ptr = fresh(cap);
+        let mut ptr = pages::fresh(cap);
         if ptr.is_null() && cap >= POOLED {
             empty_cache();
-            ptr = fresh(cap);
+            ptr = pages::fresh(cap);
         }
         match NonNull::new(ptr) {
             Some(ptr) => {
                 if cap < POOLED {
                     stats::count(cap as isize);
                 }
-                Ok(Buffer { ptr, bytes: cap })
+                Ok(Buffer { ptr, bytes: cap, size: cap })
             }
             None => {
                 if cap >= POOLED {
@@ -286,14 +281,15 @@ impl Drop for Buffer {
             stats::free(self.bytes);
             let most = limit() / IDLE_SHARE;
             let mut pool = POOL.lock();
-            if pool.bytes + self.bytes <= most && pool.buffers.len() < 1024 {
-                pool.bytes += self.bytes;
-                pool.buffers.push((self.bytes, self.ptr.as_ptr() as usize));
+            pool.spare -= self.size - self.bytes;
+            if pool.bytes + self.size <= most && pool.buffers.len() < 1024 {
+                pool.bytes += self.size;
+                pool.buffers.push((self.size, self.ptr.as_ptr() as usize));
                 return;
             }
         }
-        // SAFETY: allocated in `new` with this size and alignment.
-        unsafe { std::alloc::dealloc(self.ptr.as_ptr(), raw(self.bytes)) };
+        // SAFETY: allocated in `new` with this size.
+        unsafe { pages::free(self.ptr.as_ptr(), self.size) };
     }
 }
 
@@ -302,6 +298,13 @@ mod tests {
     use super::*;
 
     // One test, because the counters are global and tests run in parallel.
+    #[test]
+    fn a_larger_idle_buffer_serves_if_none_fits() {
+        let mut idle = FreeList { buffers: vec![(30, 1), (20, 2), (10, 3), (20, 4)], bytes: 80, spare: 0 };
+        assert_eq!((idle.take(20), idle.take(15), idle.take(5)), (Some((20, 4)), Some((20, 2)), Some((10, 3))));
+        assert_eq!((idle.take(14), idle.bytes, idle.spare), (None, 30, 10));
+    }
+
     #[test]
     fn bytes_are_counted_reused_and_refused() {
         let big = 64 << 20;

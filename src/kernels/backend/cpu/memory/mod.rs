@@ -1,8 +1,9 @@
-//! Host memory of CPU tensors: the allocator and its statistics, and slices of memory that several threads may write.
+//! Host memory of CPU tensors: the allocator, its pages and its statistics, and slices of memory that several threads may write.
 //!
 //! Not here: the versions of storages and their sharing between tensors (`array/storage.rs`).
 
 pub mod alloc;
+mod pages;
 pub mod raw_slice;
 pub(crate) mod room;
 mod stats;

@@ -169,14 +169,16 @@ pub(super) unsafe fn backward<T: NormElement>(
     // SAFETY: see above.
     let weight = |channel: usize| unsafe { { affine }.at(channel).0 };
     let sums = |i: usize, p: &Piece| loops::gradient_sums(of(&g, p), of(&x, p), stats(i).0);
+    let over = std::ptr::eq(g.get(), dx.get());
     let put = |i: usize, p: &Piece, (a, b, c): (f64, T, T)| {
         let a = T::narrow(a * weight(p.channel));
-        // SAFETY: see above.
+        // SAFETY: see above. Over the gradient, no other slice of it is alive.
         let dx = unsafe { from_raw_parts_mut(dx.at(p.at), p.len) };
-        if fixed {
-            loops::scaled(of(&g, p), dx, T::ZERO, a, T::ZERO);
-        } else {
-            loops::gradient(of(&g, p), of(&x, p), dx, stats(i).0, (a, b, c));
+        match (fixed, over) {
+            (true, false) => loops::scaled(of(&g, p), dx, T::ZERO, a, T::ZERO),
+            (true, true) => loops::scaled_over(dx, T::ZERO, a, T::ZERO),
+            (false, false) => loops::gradient(of(&g, p), of(&x, p), dx, stats(i).0, (a, b, c)),
+            (false, true) => loops::gradient_over(dx, of(&x, p), stats(i).0, (a, b, c)),
         }
     };
     if fixed && params.is_none() {

@@ -131,14 +131,17 @@ pub(super) unsafe fn backward<T: NormElement>(
         .collect();
     let (a, b, c) = (spread(s, &lines, |l| l.0), spread(s, &lines, |l| l.1), spread(s, &lines, |l| l.2));
     let none = vec![T::ZERO; if fixed { width } else { 0 }];
+    let over = std::ptr::eq(g.get(), dx.get());
     each_row(s, |at| {
-        // SAFETY: see above.
+        // SAFETY: see above. Over the gradient, no other slice of it is made.
         unsafe {
-            let (g, dx) = (from_raw_parts(g.get().add(at), width), from_raw_parts_mut(dx.at(at), width));
-            if fixed {
-                loops::column_scaled(g, dx, &none, &a, &none);
-            } else {
-                loops::column_gradient(g, from_raw_parts(x.get().add(at), width), dx, &mean, &a, &b, &c);
+            let (x, dx) = (from_raw_parts(x.get().add(at), width), from_raw_parts_mut(dx.at(at), width));
+            let g = || from_raw_parts(g.get().add(at), width);
+            match (fixed, over) {
+                (true, false) => loops::column_scaled(g(), dx, &none, &a, &none),
+                (true, true) => loops::column_scaled_over(dx, &none, &a, &none),
+                (false, false) => loops::column_gradient(g(), x, dx, &mean, &a, &b, &c),
+                (false, true) => loops::column_gradient_over(dx, x, &mean, &a, &b, &c),
             }
         }
     });

@@ -221,6 +221,13 @@ vectorised! {
         }
     }
 
+    /// As `scaled`, over `x`.
+    fn scaled_over(x: &mut [T], mean: T, scale: T, shift: T) {
+        for x in x {
+            *x = (*x - mean) * scale + shift;
+        }
+    }
+
     /// `((x - mean) * scale + shift) * w + b`.
     fn affine(x: &[T], y: &mut [T], line: (T, T, T), w: &[T], b: &[T]) {
         same_length!(n = x, w, b);
@@ -240,6 +247,15 @@ vectorised! {
         }
     }
 
+    /// As `gradient`, over `g`.
+    fn gradient_over(g: &mut [T], x: &[T], mean: T, line: (T, T, T)) {
+        let n = x.len();
+        let (g, (a, b, c)) = (&mut g[..n], line);
+        for i in 0..n {
+            g[i] = g[i] * a + (x[i] - mean) * b + c;
+        }
+    }
+
     /// `g * w * a + (x - mean) * b + c`.
     fn weighted_gradient(g: &[T], x: &[T], w: &[T], dx: &mut [T], mean: T, line: (T, T, T)) {
         same_length!(n = g, x, w);
@@ -249,12 +265,30 @@ vectorised! {
         }
     }
 
+    /// As `weighted_gradient`, over `g`.
+    fn weighted_gradient_over(g: &mut [T], x: &[T], w: &[T], mean: T, line: (T, T, T)) {
+        same_length!(n = x, w);
+        let (g, (a, b, c)) = (&mut g[..n], line);
+        for i in 0..n {
+            g[i] = g[i] * w[i] * a + (x[i] - mean) * b + c;
+        }
+    }
+
     /// `g * w * a`.
     fn product(g: &[T], w: &[T], dx: &mut [T], a: T) {
         same_length!(n = g, w);
         let dx = &mut dx[..n];
         for i in 0..n {
             dx[i] = g[i] * w[i] * a;
+        }
+    }
+
+    /// As `product`, over `g`.
+    fn product_over(g: &mut [T], w: &[T], a: T) {
+        let n = w.len();
+        let g = &mut g[..n];
+        for i in 0..n {
+            g[i] = g[i] * w[i] * a;
         }
     }
 
@@ -290,12 +324,30 @@ vectorised! {
         }
     }
 
+    /// As `column_scaled`, over `x`.
+    fn column_scaled_over(x: &mut [T], mean: &[T], scale: &[T], shift: &[T]) {
+        same_length!(n = mean, scale, shift);
+        let x = &mut x[..n];
+        for i in 0..n {
+            x[i] = (x[i] - mean[i]) * scale[i] + shift[i];
+        }
+    }
+
     /// A row of columns: `g * a + (x - mean) * b + c`.
     fn column_gradient(g: &[T], x: &[T], dx: &mut [T], mean: &[T], a: &[T], b: &[T], c: &[T]) {
         same_length!(n = g, x, mean, a, b, c);
         let dx = &mut dx[..n];
         for i in 0..n {
             dx[i] = g[i] * a[i] + (x[i] - mean[i]) * b[i] + c[i];
+        }
+    }
+
+    /// As `column_gradient`, over `g`.
+    fn column_gradient_over(g: &mut [T], x: &[T], mean: &[T], a: &[T], b: &[T], c: &[T]) {
+        same_length!(n = x, mean, a, b, c);
+        let g = &mut g[..n];
+        for i in 0..n {
+            g[i] = g[i] * a[i] + (x[i] - mean[i]) * b[i] + c[i];
         }
     }
 

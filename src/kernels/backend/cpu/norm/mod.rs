@@ -181,10 +181,11 @@ pub unsafe fn apply<T: NormElement>(s: &NormShape, eps: f64, from: [*const T; 3]
 }
 
 /// The gradients of x and, perhaps, of weight and bias, from the gradient, x, the means and the reciprocals of deviations. `weight` may be
-/// null.
+/// null, and `dx` may be the memory of the gradient: all sums of a mean are made before its elements are written, each at the place that it is
+/// read from.
 ///
 /// # Safety
-/// As for `forward`.
+/// As for `forward`, but for that.
 pub unsafe fn backward<T: NormElement>(
     s: &NormShape,
     fixed: bool,

@@ -79,22 +79,26 @@ pub(super) unsafe fn backward<T: NormElement>(
     let (w, _) = unsafe { Affine { weight, bias: std::ptr::null() }.expanded(s.params(), s.inner) };
     let [g, x, mean, rstd] = [g, x, mean, rstd].map(SharedPointer::new);
     let dx = SharedPointer::new(dx);
+    let over = std::ptr::eq(g.get(), dx.get());
     let row_of = |row: usize, sums: Option<(&mut [T], &mut [T])>| {
         let at = row % s.groups * n;
-        // SAFETY: see above.
+        // SAFETY: see above. Over the gradient, no other slice of it is used while `dx` is.
         unsafe {
-            let (g, x) = (from_raw_parts(g.get().add(row * n), n), from_raw_parts(x.get().add(row * n), n));
             let (mean, rstd) = (*mean.get().add(row), *rstd.get().add(row));
-            let dx = from_raw_parts_mut(dx.at(row * n), n);
-            let w = &w[at..at + n];
-            if fixed {
-                loops::product(g, w, dx, rstd);
-            } else {
-                let (a, b, c) = gradient_line(rstd.wide(), loops::weighted_sums(g, x, w, mean), n);
-                loops::weighted_gradient(g, x, w, dx, mean, (T::narrow(a), b, c));
-            }
+            let (w, x) = (&w[at..at + n], from_raw_parts(x.get().add(row * n), n));
+            let g = || from_raw_parts(g.get().add(row * n), n);
+            // What is summed comes before anything is written.
+            let (a, b, c) =
+                if fixed { (0.0, T::ZERO, T::ZERO) } else { gradient_line(rstd.wide(), loops::weighted_sums(g(), x, w, mean), n) };
             if let Some((dw, db)) = sums {
-                loops::add_gradients(g, x, &mut dw[at..at + n], &mut db[at..at + n], mean, rstd);
+                loops::add_gradients(g(), x, &mut dw[at..at + n], &mut db[at..at + n], mean, rstd);
+            }
+            let (dx, line) = (from_raw_parts_mut(dx.at(row * n), n), (T::narrow(a), b, c));
+            match (fixed, over) {
+                (true, false) => loops::product(g(), w, dx, rstd),
+                (true, true) => loops::product_over(dx, w, rstd),
+                (false, false) => loops::weighted_gradient(g(), x, w, dx, mean, line),
+                (false, true) => loops::weighted_gradient_over(dx, x, w, mean, line),
             }
         }
     };

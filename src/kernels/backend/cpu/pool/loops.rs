@@ -84,7 +84,36 @@ fn is_better<T: Pooled>(c: T, ci: i32, b: T, bi: i32) -> bool {
     (c > b) | ((c == b) & (ci < bi)) | (c.is_nan() & (!b.is_nan() | (ci > bi)))
 }
 
+/// How a tap follows from the row of a window and a place along the last axis, which lie in one number: the place takes `shift` bits. The first
+/// window begins at `start`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TapCode {
+    pub shift: u32,
+    pub kernel: i32,
+    pub start: i32,
+    pub stride: i32,
+    pub dilation: i32,
+}
+
+/// The taps of a row of windows.
+pub(super) fn dilated_taps_of_row(at: &[i32], code: TapCode, to: &mut [u8]) {
+    let mask = (1i32 << code.shift) - 1;
+    for (o, (at, to)) in at.iter().zip(to).enumerate() {
+        let along = (at & mask) - (code.start + o as i32 * code.stride);
+        *to = ((at >> code.shift) * code.kernel + along / code.dilation) as u8;
+    }
+}
+
 vectorised! {
+    /// As `dilated_taps_of_row`, without dilation.
+    fn taps_of_row[T: Pooled](at: &[i32], code: TapCode, to: &mut [u8]) {
+        let mask = (1i32 << code.shift) - 1;
+        for (o, (at, to)) in at.iter().zip(to).enumerate() {
+            let along = (at & mask) - (code.start + o as i32 * code.stride);
+            *to = ((at >> code.shift) * code.kernel + along) as u8;
+        }
+    }
+
     /// Takes a later row into account: where it is larger, or nan. Its positions begin with `base`.
     fn larger_row[T: Pooled](x: &[T], base: i32, v: &mut [T], at: &mut [i32]) {
         for (j, ((c, v), at)) in x.iter().zip(v).zip(at).enumerate() {

@@ -1,6 +1,9 @@
 //! The largest elements of windows, their positions, and what the positions give back.
 
-use super::loops::{NOWHERE, Pooled, along_any_row, along_row, best_of, larger_row, larger_values, largest_of, values_along_row};
+use super::loops::{
+    NOWHERE, Pooled, TapCode, along_any_row, along_row, best_of, dilated_taps_of_row, larger_row, larger_values, largest_of, taps_of_row,
+    values_along_row,
+};
 use super::{Padded, RowTile, Spans, each_plane, each_tile};
 use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::threads::SharedPointer;
@@ -58,15 +61,47 @@ struct Scratch<T> {
     to_at: Vec<i32>,
 }
 
-/// The largest element of each window, and its position in the plane unless `indices` is null. `starts`, unless null, says where windows
-/// begin.
+/// Where the places of the largest elements go.
+#[derive(Clone, Copy)]
+pub enum Places {
+    Nowhere,
+    /// As positions in the plane.
+    Positions(SharedPointer<*mut i64>),
+    /// As taps; windows are as `Pool::has_taps` says.
+    Taps(SharedPointer<*mut u8>),
+}
+
+impl Places {
+    pub fn positions(to: *mut i64) -> Places {
+        Places::Positions(SharedPointer::new(to))
+    }
+
+    pub fn taps(to: *mut u8) -> Places {
+        Places::Taps(SharedPointer::new(to))
+    }
+
+    /// # Safety
+    /// There are `n` of them behind `at`, which nobody else writes.
+    unsafe fn fill_zero(&self, at: usize, n: usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                Places::Nowhere => {}
+                Places::Positions(p) => p.at(at).write_bytes(0, n),
+                Places::Taps(p) => p.at(at).write_bytes(0, n),
+            }
+        }
+    }
+}
+
+/// The largest element of each window, and its place. `starts`, unless null, says where windows begin.
 ///
 /// # Errors
 /// A window reaches over more elements than positions can count.
 ///
 /// # Safety
 /// All have as many elements as `p` says; what is written overlaps nothing else.
-pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: *mut T, indices: *mut i64) -> Result<()> {
+pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: *mut T, places: Places) -> Result<()> {
     // SAFETY: the caller's.
     let windows = unsafe { Windows::new(p, starts) };
     let [_, h, w] = p.axes.map(|a| a.input);
@@ -74,11 +109,14 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
         Windows::Spans(s) => s[axis].count.iter().max().map_or(0, |n| n.saturating_mul(s[axis].step)),
         Windows::Given(_) => p.axes[axis].kernel,
     };
-    if !indices.is_null() && (reach(0).saturating_mul(h).saturating_add(reach(1))).saturating_mul(w) >= NOWHERE as usize {
+    let with_places = !matches!(places, Places::Nowhere);
+    if with_places && (reach(0).saturating_mul(h).saturating_add(reach(1))).saturating_mul(w) >= NOWHERE as usize {
         return Err(Error::not_implemented(format!("{}: windows over more than {NOWHERE} elements are not supported", p.op)));
     }
     let padded = if starts.is_null() { Padded::of(&p.axes[2]) } else { None };
-    let (x, values, indices) = (SharedPointer::new(x), SharedPointer::new(values), SharedPointer::new(indices));
+    // Where an element lies is written down as the row of its window and the place along the last axis, if taps are asked for.
+    let shift = if let Places::Taps(_) = places { Some(p.tap_shift()) } else { None };
+    let (x, values) = (SharedPointer::new(x), SharedPointer::new(values));
     let make = || Scratch { v: Vec::new(), at: Vec::new(), to_at: Vec::new() };
     each_tile(p, make, |s: &mut Scratch<T>, t: RowTile| {
         let n = t.to - t.from;
@@ -87,10 +125,8 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
         let (d_span, h_span) = (windows.span(p, t.plane, 0, t.depth), windows.span(p, t.plane, 1, t.height));
         if d_span.1 == 0 || h_span.1 == 0 {
             to.fill(T::LOWEST);
-            if !indices.get().is_null() {
-                // SAFETY: as above.
-                unsafe { from_raw_parts_mut(indices.at(t.at(p)), n) }.fill(0);
-            }
+            // SAFETY: as above.
+            unsafe { places.fill_zero(t.at(p), n) };
             return;
         }
         // The elements of the row that the tile's windows reach, and how many of the padding stand before them.
@@ -102,7 +138,8 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
             None => (0, w, 0, w),
         };
         let first = (d_span.0 * h + h_span.0) * w;
-        let with_places = !indices.get().is_null();
+        // The numbers of the first rows inside, of those of the window.
+        let (first_d, first_h) = if shift.is_some() { (p.axes[0].taps(t.depth).start, p.axes[1].taps(t.height).start) } else { (0, 0) };
         s.v.clear();
         s.v.resize(len, T::LOWEST);
         if with_places {
@@ -115,7 +152,10 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                 let row = ((d_span.0 + kd * d_span.2) * h + h_span.0 + kh * h_span.2) * w + low;
                 // SAFETY: the row lies inside the plane.
                 let from = unsafe { from_raw_parts(x.get().add(t.plane * p.plane() + row), high - low) };
-                let base = (row - first) as i32;
+                let base = match shift {
+                    None => (row - first) as i32,
+                    Some(shift) => ((((first_d + kd) * p.axes[1].kernel + first_h + kh) << shift) + low) as i32,
+                };
                 let v = &mut s.v[inner.clone()];
                 match (kd + kh == 0, with_places) {
                     (true, true) => {
@@ -169,11 +209,28 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                 }
             }
         }
-        // SAFETY: as for the values.
-        let places = unsafe { from_raw_parts_mut(indices.at(t.at(p)), n) };
-        for (place, at) in places.iter_mut().zip(&s.to_at) {
-            // A window without an element inside has no position; any will do.
-            *place = if *at == NOWHERE { 0 } else { first as i64 + i64::from(*at) };
+        match &places {
+            Places::Nowhere => {}
+            Places::Positions(to) => {
+                // SAFETY: as for the values.
+                let to = unsafe { from_raw_parts_mut(to.at(t.at(p)), n) };
+                for (to, at) in to.iter_mut().zip(&s.to_at) {
+                    // A window without an element inside has no position; any will do.
+                    *to = if *at == NOWHERE { 0 } else { first as i64 + i64::from(*at) };
+                }
+            }
+            Places::Taps(to) => {
+                // SAFETY: as for the values.
+                let to = unsafe { from_raw_parts_mut(to.at(t.at(p)), n) };
+                let code = TapCode {
+                    shift: p.tap_shift(),
+                    kernel: a.kernel as i32,
+                    start: a.start(t.from) as i32,
+                    stride: a.stride as i32,
+                    dilation: a.dilation as i32,
+                };
+                if a.dilation == 1 { taps_of_row::<T>(&s.to_at, code, to) } else { dilated_taps_of_row(&s.to_at, code, to) }
+            }
         }
     });
     Ok(())
@@ -214,10 +271,65 @@ pub unsafe fn max_adjoint<T: Pooled>(p: &Pool, g: *const T, indices: *const i64,
             }
         },
     );
-    match bad.into_inner() {
+    checked(bad.into_inner(), plane)
+}
+
+fn checked(bad: i64, plane: usize) -> Result<()> {
+    match bad {
         -1 => Ok(()),
         i => Err(Error::runtime(format!("Found an invalid max index: {i} (a plane has {plane} elements)"))),
     }
+}
+
+/// As `max_adjoint`, of taps.
+///
+/// # Errors
+/// A tap is outside its plane.
+///
+/// # Safety
+/// As for `max`.
+pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const u8, to: *mut T) -> Result<()> {
+    let (plane, windows) = (p.plane(), p.windows());
+    let [d, h, w] = &p.axes;
+    let (row, depth) = (w.input as isize, (h.input * w.input) as isize);
+    // How far each tap is from the start of its window. A byte that is none is outside every plane.
+    let mut distance = [isize::MIN / 2; 256];
+    for (tap, distance) in distance.iter_mut().enumerate().take(p.kernel()) {
+        let (kd, kh, kw) = (tap / (h.kernel * w.kernel), tap / w.kernel % h.kernel, tap % w.kernel);
+        *distance = (kd * d.dilation) as isize * depth + (kh * h.dilation) as isize * row + (kw * w.dilation) as isize;
+    }
+    let bad = AtomicI64::new(-1);
+    let (g, taps, to) = (SharedPointer::new(g), SharedPointer::new(taps), SharedPointer::new(to));
+    each_plane(
+        p,
+        || (),
+        |(), at| {
+            // SAFETY: the caller's; each plane is written by one task.
+            let (g, taps, to) = unsafe {
+                (
+                    from_raw_parts(g.get().add(at * windows), windows),
+                    from_raw_parts(taps.get().add(at * windows), windows),
+                    from_raw_parts_mut(to.at(at * plane), plane),
+                )
+            };
+            to.fill(T::ZERO);
+            let ticks = Ticks::default();
+            let rows = g.chunks_exact(w.output.max(1)).zip(taps.chunks_exact(w.output.max(1)));
+            for (o, (g, taps)) in rows.enumerate() {
+                let mut start = d.start(o / h.output) * depth + h.start(o % h.output) * row + w.start(0);
+                for (g, tap) in g.iter().zip(taps) {
+                    ticks.tick();
+                    let i = start + distance[*tap as usize];
+                    match to.get_mut(i as usize) {
+                        Some(to) => *to = to.plus(*g),
+                        None => bad.store((*tap).into(), Ordering::Relaxed),
+                    }
+                    start += w.stride as isize;
+                }
+            }
+        },
+    );
+    checked(bad.into_inner(), plane)
 }
 
 #[cfg(test)]
@@ -237,7 +349,7 @@ mod tests {
         let (x, starts) = ([1.0, 5.0, 2.0, 3.0, 4.0], [0, 0, -3, i64::MAX]);
         let (mut y, mut at) = ([0.0; 2], [0i64; 2]);
         // SAFETY: five elements, and two windows.
-        unsafe { max::<f64>(&p, x.as_ptr(), starts.as_ptr(), y.as_mut_ptr(), at.as_mut_ptr()).unwrap() };
+        unsafe { max::<f64>(&p, x.as_ptr(), starts.as_ptr(), y.as_mut_ptr(), Places::positions(at.as_mut_ptr())).unwrap() };
         assert_eq!((&y[..], &at[..]), (&[5.0, 4.0][..], &[1, 4][..]));
         // SAFETY: as above.
         let back = unsafe { max_adjoint::<f64>(&p, y.as_ptr(), [7, 0].as_ptr(), [0.0; 5].as_mut_ptr()) };

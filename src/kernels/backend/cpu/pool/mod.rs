@@ -11,7 +11,7 @@ mod max;
 
 pub use average::{average, average_adjoint};
 pub use columns::{fold, unfold};
-pub use max::{max, max_adjoint};
+pub use max::{Places, max, max_adjoint, max_adjoint_of_taps};
 
 use super::memory::room::with_room;
 use super::threads::parallel_for;
@@ -167,11 +167,20 @@ mod tests {
                     }
                 }
                 let (mut y, mut at) = (vec![0.0; m], vec![0i64; m]);
-                max::<f64>(&p, x.as_ptr(), std::ptr::null(), y.as_mut_ptr(), at.as_mut_ptr()).unwrap();
+                max::<f64>(&p, x.as_ptr(), std::ptr::null(), y.as_mut_ptr(), Places::positions(at.as_mut_ptr())).unwrap();
                 assert!(y.iter().zip(&at).enumerate().all(|(i, (y, at))| x[i / p.windows() * p.plane() + *at as usize] == *y));
                 let mut back = vec![0.0; n];
                 max_adjoint::<f64>(&p, y.as_ptr(), at.as_ptr(), back.as_mut_ptr()).unwrap();
                 assert!((dot(&back, &x) - dot(&y, &y)).abs() < 1e-9 * dot(&y, &y));
+                assert_eq!(p.has_taps(), columns || !axes[0].adaptive);
+                if p.has_taps() {
+                    let (mut same, mut taps, mut same_back) = (vec![0.0; m], vec![255u8; m], vec![0.0; n]);
+                    max::<f64>(&p, x.as_ptr(), std::ptr::null(), same.as_mut_ptr(), Places::taps(taps.as_mut_ptr())).unwrap();
+                    max_adjoint_of_taps::<f64>(&p, y.as_ptr(), taps.as_ptr(), same_back.as_mut_ptr()).unwrap();
+                    assert!(same == y && same_back == back && taps.iter().all(|t| usize::from(*t) < p.kernel()));
+                    taps[0] = 255;
+                    assert!(max_adjoint_of_taps::<f64>(&p, y.as_ptr(), taps.as_ptr(), same_back.as_mut_ptr()).is_err());
+                }
             }
         }
     }
@@ -188,7 +197,7 @@ mod tests {
         {
             let (mut y, mut at) = ([0.0f32], [0i64]);
             // SAFETY: one window of six elements.
-            unsafe { max::<f32>(&p(2), x.as_ptr(), std::ptr::null(), y.as_mut_ptr(), at.as_mut_ptr()).unwrap() };
+            unsafe { max::<f32>(&p(2), x.as_ptr(), std::ptr::null(), y.as_mut_ptr(), Places::positions(at.as_mut_ptr())).unwrap() };
             assert!(at[0] == wanted && y[0].to_bits() == x[wanted as usize].to_bits());
         }
     }
