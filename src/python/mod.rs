@@ -45,6 +45,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     host::register();
+    crate::backend::cpu::memory::alloc::register_release(runtime::allocator::release_idle);
     runtime::register(m)?;
     tensor::register(m)?;
     dtype::register(m)?;

@@ -18,6 +18,16 @@ const fn is_plain(size: usize, align: usize) -> bool {
     align <= size_of::<usize>() || align <= ALIGNED && size >= ALIGNED
 }
 
+unsafe extern "C" {
+    /// Of mimalloc; the crate declares it only together with much else.
+    safe fn mi_collect(force: bool);
+}
+
+/// Gives pages back that nothing lies in. Those of other threads' heaps stay.
+pub(crate) fn release_idle() {
+    mi_collect(true);
+}
+
 // SAFETY: mimalloc's functions keep the contract: they return memory of the requested size and alignment, or null. Memory of the plain calls
 // and of the aligned calls may be freed and resized by either.
 unsafe impl GlobalAlloc for Allocator {

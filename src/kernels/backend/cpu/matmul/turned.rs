@@ -5,9 +5,11 @@
 
 use super::Mat;
 use super::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
-use crate::backend::cpu::memory::room::with_room;
+use crate::backend::cpu::blocks::scratch;
+use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::error::throw;
 
 /// Rows of the copy that are written side by side: their beginnings stay in the cache.
 const TOGETHER: usize = 64;
@@ -18,7 +20,8 @@ const PAGE: usize = 1 << 12;
 
 /// A copy, and the memory that it lies in.
 pub(super) struct TurnedMatrix<T> {
-    _memory: Vec<T>,
+    /// Of the allocator of tensors, whose idle buffers serve: a weight's copy has the weight's size.
+    _memory: Buffer,
     pub mat: Mat<T>,
 }
 
@@ -36,8 +39,8 @@ pub(super) unsafe fn turned<T: CoreNumber>(rows: usize, columns: usize, from: Ma
     if (step * size_of::<T>()).is_multiple_of(PAGE) {
         step += 64 / size_of::<T>();
     }
-    let mut memory: Vec<T> = with_room(rows.next_multiple_of(lanes).saturating_mul(step));
-    let to = SharedPointer::new(memory.as_mut_ptr());
+    let memory = scratch::<T>(rows.next_multiple_of(lanes).saturating_mul(step)).unwrap_or_else(|e| throw(e));
+    let to = SharedPointer::new(memory.as_ptr().cast::<T>());
     let per = if parallel { (TASK / columns).max(1).next_multiple_of(TOGETHER) } else { rows };
     parallel_for(rows.div_ceil(per), |t| {
         for first in (t * per..rows.min((t + 1) * per)).step_by(TOGETHER) {

@@ -7,21 +7,25 @@ use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::backend::registry::Device;
 use crate::error::{Error, Result};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 /// Buffers from this size on are kept when freed: their pages are mapped already, and page faults cost more than kernels.
 const POOLED: usize = 256 << 10;
 /// All buffers are aligned for the widest vectors and cache lines.
 const ALIGN: usize = pages::ALIGN;
-/// A request takes an idle buffer of up to so many times its capacity, if none of its own is idle. Its pages are mapped; those of a new one
+/// A request takes an idle buffer of less than so many times its capacity, if none of its own is idle. Its pages are mapped; those of a new one
 /// would be more memory.
 const LARGER: usize = 2;
+/// Before new buffers from this size on, idle memory of the general allocator goes back to the system.
+const GROWTH: usize = 16 << 20;
 /// At most this share of the machine's memory is cached.
 const IDLE_SHARE: usize = 8;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 static FAIL_IN: AtomicI64 = AtomicI64::new(-1);
 static PANICS: AtomicBool = AtomicBool::new(false);
+static RELEASE: OnceLock<fn()> = OnceLock::new();
 static POOL: Table<FreeList> = Table::new(FreeList { buffers: Vec::new(), bytes: 0, spare: 0 });
 
 struct FreeList {
@@ -38,7 +42,7 @@ impl FreeList {
     fn take(&mut self, cap: usize) -> Option<(usize, usize)> {
         let exact = self.buffers.iter().rposition(|(size, _)| *size == cap);
         let larger = || {
-            let fits = |size: usize| size > cap && size <= cap.saturating_mul(LARGER);
+            let fits = |size: usize| size > cap && size < cap.saturating_mul(LARGER);
             let all = self.buffers.iter().enumerate().filter(|(_, (size, _))| fits(*size));
             all.min_by_key(|(_, (size, _))| *size).map(|(i, _)| i)
         };
@@ -119,6 +123,12 @@ pub fn empty_cache() {
         // SAFETY: the pool owned this allocation of exactly this size.
         unsafe { pages::free(address as *mut u8, size) };
     }
+}
+
+/// Registers what gives idle memory of the process's general allocator back to the system. It runs before large new buffers are taken from there,
+/// which is rare: most requests find an idle buffer. The first registration stays.
+pub fn register_release(release: fn()) {
+    let _ = RELEASE.set(release);
 }
 
 /// Holds the cache's lock across a fork; otherwise the child could find it locked by a thread that it does not have.
@@ -232,10 +242,15 @@ impl Buffer {
                 return Ok(Buffer { ptr, bytes: cap, size });
             }
         }
-        let mut ptr = pages::fresh(cap);
+        if cap >= GROWTH
+            && let Some(release) = RELEASE.get()
+        {
+            release();
+        }
+        let mut ptr = pages::fresh(cap, bytes);
         if ptr.is_null() && cap >= POOLED {
             empty_cache();
-            ptr = pages::fresh(cap);
+            ptr = pages::fresh(cap, bytes);
         }
         match NonNull::new(ptr) {
             Some(ptr) => {
@@ -301,8 +316,8 @@ mod tests {
     #[test]
     fn a_larger_idle_buffer_serves_if_none_fits() {
         let mut idle = FreeList { buffers: vec![(30, 1), (20, 2), (10, 3), (20, 4)], bytes: 80, spare: 0 };
-        assert_eq!((idle.take(20), idle.take(15), idle.take(5)), (Some((20, 4)), Some((20, 2)), Some((10, 3))));
-        assert_eq!((idle.take(14), idle.bytes, idle.spare), (None, 30, 10));
+        assert_eq!((idle.take(20), idle.take(15), idle.take(5)), (Some((20, 4)), Some((20, 2)), None));
+        assert_eq!((idle.take(10), idle.bytes, idle.spare), (Some((10, 3)), 30, 5));
     }
 
     #[test]

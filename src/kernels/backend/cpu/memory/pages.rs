@@ -12,9 +12,9 @@ pub(super) const ALIGN: usize = 64;
 pub(super) const HUGE: usize = 4 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Uninitialised memory; null where the system has none. Sizes from `HUGE` on are multiples of 64 KiB.
-pub(super) fn fresh(bytes: usize) -> *mut u8 {
-    let ptr = if bytes >= HUGE { mapped::fresh(bytes) } else { allocated(bytes) };
+/// Uninitialised memory; null where the system has none. Sizes from `HUGE` on are multiples of 64 KiB. Of these bytes so many are needed now.
+pub(super) fn fresh(bytes: usize, needed: usize) -> *mut u8 {
+    let ptr = if bytes >= HUGE { mapped::fresh(bytes, needed) } else { allocated(bytes) };
     // New memory has unspecified contents, like reused memory. The compiler must not assume that reading it is undefined behaviour.
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
     // SAFETY: no instruction at all.
@@ -59,13 +59,19 @@ mod mapped {
         if at == MAP_FAILED { null_mut() } else { at.cast() }
     }
 
-    /// The length of a mapping: a last huge page that is needed by more than half is whole, or else what is needed of it are small pages.
-    fn length(bytes: usize) -> usize {
-        let huge = bytes.next_multiple_of(HUGE_PAGE);
-        if huge - bytes < HUGE_PAGE / 2 { huge } else { bytes }
+    /// How many of these bytes are to be huge pages. A part of a huge page at the end that is a small part of all is left to small pages, or else it
+    /// would be touched as a whole.
+    fn huge(bytes: usize) -> usize {
+        let rest = bytes % HUGE_PAGE;
+        if rest > bytes / 8 { bytes - rest + HUGE_PAGE } else { bytes - rest }
     }
 
-    pub(super) fn fresh(bytes: usize) -> *mut u8 {
+    /// The length of the mapping.
+    fn length(bytes: usize) -> usize {
+        bytes.max(huge(bytes))
+    }
+
+    pub(super) fn fresh(bytes: usize, needed: usize) -> *mut u8 {
         let bytes = length(bytes);
         let mut at = map(bytes);
         if !at.is_null() && !at.addr().is_multiple_of(HUGE_PAGE) {
@@ -86,7 +92,7 @@ mod mapped {
         }
         if !at.is_null() {
             // SAFETY: this part of the mapping. It is advice: a refusal changes nothing.
-            unsafe { libc::madvise(at.cast(), bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE) };
+            unsafe { libc::madvise(at.cast(), huge(needed).min(bytes), MADV_HUGEPAGE) };
         }
         at
     }
@@ -108,7 +114,7 @@ mod mapped {
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod mapped {
-    pub(super) fn fresh(bytes: usize) -> *mut u8 {
+    pub(super) fn fresh(bytes: usize, _needed: usize) -> *mut u8 {
         super::allocated(bytes)
     }
 
@@ -125,7 +131,7 @@ mod tests {
     #[test]
     fn large_memory_begins_at_a_huge_page_and_is_all_there() {
         for bytes in [ALIGN, 1 << 20, HUGE, HUGE + (256 << 10), HUGE + (1 << 20), HUGE + (7 << 18), 37 << 20] {
-            let all = [fresh(bytes), fresh(bytes)];
+            let all = [fresh(bytes, bytes), fresh(bytes, bytes - ALIGN)];
             for (i, ptr) in all.into_iter().enumerate() {
                 assert!(!ptr.is_null() && (bytes < HUGE || ptr.addr().is_multiple_of(HUGE_PAGE)));
                 // SAFETY: so many bytes are there.
