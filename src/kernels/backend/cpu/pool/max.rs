@@ -139,7 +139,10 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
         };
         let first = (d_span.0 * h + h_span.0) * w;
         // The numbers of the first rows inside, of those of the window.
-        let (first_d, first_h) = if shift.is_some() { (p.axes[0].taps(t.depth).start, p.axes[1].taps(t.height).start) } else { (0, 0) };
+        let (first_d, first_h) = match &windows {
+            Windows::Spans([d, h, _]) => (d.tap[t.depth], h.tap[t.height]),
+            Windows::Given(_) => (0, 0),
+        };
         s.v.clear();
         s.v.resize(len, T::LOWEST);
         if with_places {
@@ -227,7 +230,7 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                     kernel: a.kernel as i32,
                     start: a.start(t.from) as i32,
                     stride: a.stride as i32,
-                    dilation: a.dilation as i32,
+                    per_tap: (1u64 << 32).div_ceil(a.dilation as u64),
                 };
                 if a.dilation == 1 { taps_of_row::<T>(&s.to_at, code, to) } else { dilated_taps_of_row(&s.to_at, code, to) }
             }
@@ -314,17 +317,20 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const
             };
             to.fill(T::ZERO);
             let ticks = Ticks::default();
-            let rows = g.chunks_exact(w.output.max(1)).zip(taps.chunks_exact(w.output.max(1)));
-            for (o, (g, taps)) in rows.enumerate() {
-                let mut start = d.start(o / h.output) * depth + h.start(o % h.output) * row + w.start(0);
-                for (g, tap) in g.iter().zip(taps) {
-                    ticks.tick();
-                    let i = start + distance[*tap as usize];
-                    match to.get_mut(i as usize) {
-                        Some(to) => *to = to.plus(*g),
-                        None => bad.store((*tap).into(), Ordering::Relaxed),
+            let mut all = g.iter().zip(taps);
+            for od in 0..d.output {
+                let first = d.start(od) * depth + h.start(0) * row + w.start(0);
+                for oh in 0..h.output {
+                    let mut start = first + (oh * h.stride) as isize * row;
+                    for (g, tap) in all.by_ref().take(w.output) {
+                        ticks.tick();
+                        let i = start + distance[*tap as usize];
+                        match to.get_mut(i as usize) {
+                            Some(to) => *to = to.plus(*g),
+                            None => bad.store((*tap).into(), Ordering::Relaxed),
+                        }
+                        start += w.stride as isize;
                     }
-                    start += w.stride as isize;
                 }
             }
         },

@@ -22,22 +22,24 @@ const TASK: usize = 1 << 15;
 /// Windows of a row that are computed together.
 const TILE: usize = 1024;
 
-/// The windows along one axis: of each, the first position inside, and how many follow at a distance of `step`.
+/// The windows along one axis: of each, the first position inside, which tap of the window that is, and how many follow at a distance of `step`.
 struct Spans {
     first: Vec<usize>,
+    tap: Vec<usize>,
     count: Vec<usize>,
     step: usize,
 }
 
 impl Spans {
     fn of(axis: &WindowAxis) -> Spans {
-        let (mut first, mut count) = (with_room(axis.output), with_room(axis.output));
+        let [mut first, mut tap, mut count] = [(); 3].map(|()| with_room(axis.output));
         for o in 0..axis.output {
             let taps = axis.taps(o);
             first.push(if taps.is_empty() { 0 } else { (axis.start(o) + (taps.start * axis.dilation) as isize) as usize });
+            tap.push(taps.start);
             count.push(taps.len());
         }
-        Spans { first, count, step: axis.dilation }
+        Spans { first, tap, count, step: axis.dilation }
     }
 
     /// The positions of window `o` that lie inside.
