@@ -19,7 +19,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    fn least(&self) -> isize {
+    pub fn least(&self) -> isize {
         self.taps.iter().map(|t| t.0).min().unwrap_or(0)
     }
 
@@ -106,6 +106,18 @@ impl Patches {
             }
         }
         made
+    }
+
+    /// Of a grid with stride 1 that of its tiles of 2x2 positions, in the last two dimensions; their patches have 4x4 taps, in order.
+    pub fn in_tiles(&self) -> Patches {
+        let tiled = |a: &Axis| Axis {
+            out: a.out.div_ceil(2),
+            stride: 2,
+            size: a.size,
+            taps: (0..4).map(|k| (a.least() + k as isize, k)).collect(),
+        };
+        let [a, b, c] = &self.axes;
+        Patches { batch: self.batch, axes: [a.clone(), tiled(b), tiled(c)], image: self.image }
     }
 
     /// Positions of one image.

@@ -14,6 +14,7 @@ pub(super) mod panels;
 mod shuffles;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod six_by_two;
+pub(super) mod stored_as;
 pub(super) mod turned;
 
 use super::memory::room::{filled, with_room};

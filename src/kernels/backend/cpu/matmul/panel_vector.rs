@@ -18,16 +18,9 @@ pub trait CoreNumber: Numeric {
     #[cfg(target_arch = "x86_64")]
     type Avx2: PanelVector<Number = Self>;
     type Base: PanelVector<Number = Self>;
+    const HALF: Self;
 
     fn is_finite(self) -> bool;
-}
-
-/// An element in memory, and the number that it is computed as.
-pub trait StoredAs<T: CoreNumber>: Copy + Send + Sync + 'static {
-    /// Whether both are the same type.
-    const SAME: bool;
-    fn wide(self) -> T;
-    fn narrow(v: T) -> Self;
 }
 
 /// A register of numbers.
@@ -60,11 +53,14 @@ pub trait PanelVector: Copy + 'static {
     /// `self * b + c`.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     unsafe fn plus(self, b: Self) -> Self;
+    unsafe fn minus(self, b: Self) -> Self;
     /// Writes lane `p` of vector `i` to `to[p * step + i]`, for LANES vectors.
     unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut Self::Number, step: usize);
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
+    /// Lanes of `self` and `b` in turn: the inverse of `parted`.
+    unsafe fn interleaved(self, b: Self) -> (Self, Self);
     /// Adds `a[r * a_rs + k] * b[k]` to row `r` of the sums for `n` steps `k`; a step of `b` is C vectors. False, and nothing is added, where
     /// there is no loop of its own for this.
     #[inline(always)]
@@ -115,7 +111,7 @@ pub trait PanelVector: Copy + 'static {
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($V:ty, $t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $store:ident, $zload:ident, $mload:ident, $mstore:ident,
-     $fma:ident, $add:ident, $total:ident, $transposed:ident, $parted:ident, $spread:ident) => {
+     $fma:ident, $add:ident, $sub:ident, $total:ident, $transposed:ident, $parted:ident, $interleaved:ident, $spread:ident) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -167,6 +163,11 @@ macro_rules! avx512 {
                 unsafe { $add(self, b) }
             }
             #[inline(always)]
+            unsafe fn minus(self, b: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $sub(self, b) }
+            }
+            #[inline(always)]
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 // SAFETY: as above.
                 unsafe {
@@ -196,6 +197,11 @@ macro_rules! avx512 {
                 // SAFETY: as above.
                 unsafe { $parted(self, b) }
             }
+            #[inline(always)]
+            unsafe fn interleaved(self, b: Self) -> (Self, Self) {
+                // SAFETY: as above.
+                unsafe { $interleaved(self, b) }
+            }
         }
     };
 }
@@ -215,9 +221,11 @@ avx512!(
     _mm512_mask_storeu_ps,
     _mm512_fmadd_ps,
     _mm512_add_ps,
+    _mm512_sub_ps,
     _mm512_reduce_add_ps,
     transposed_16,
     parted_16,
+    interleaved_16,
     spread_16
 );
 #[cfg(target_arch = "x86_64")]
@@ -235,16 +243,18 @@ avx512!(
     _mm512_mask_storeu_pd,
     _mm512_fmadd_pd,
     _mm512_add_pd,
+    _mm512_sub_pd,
     _mm512_reduce_add_pd,
     transposed_8_wide,
     parted_8_wide,
+    interleaved_8_wide,
     spread_8_wide
 );
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx2 {
     ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $mstore:ident, $blend:ident,
-     $cast:ident, $fma:ident, $add:ident, $transposed:ident, $parted:ident, $dense:ident,
+     $cast:ident, $fma:ident, $add:ident, $sub:ident, $transposed:ident, $parted:ident, $interleaved:ident, $dense:ident,
      $places:ident) => {
         impl PanelVector for $V {
             type Number = $t;
@@ -333,6 +343,11 @@ macro_rules! avx2 {
                 unsafe { $add(self, b) }
             }
             #[inline(always)]
+            unsafe fn minus(self, b: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $sub(self, b) }
+            }
+            #[inline(always)]
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 // SAFETY: as above.
                 unsafe {
@@ -354,6 +369,11 @@ macro_rules! avx2 {
                 // SAFETY: as above.
                 unsafe { $parted(self, b) }
             }
+            #[inline(always)]
+            unsafe fn interleaved(self, b: Self) -> (Self, Self) {
+                // SAFETY: as above.
+                unsafe { $interleaved(self, b) }
+            }
         }
     };
 }
@@ -374,8 +394,10 @@ avx2!(
     _mm256_castsi256_ps,
     _mm256_fmadd_ps,
     _mm256_add_ps,
+    _mm256_sub_ps,
     transposed_8,
     parted_8,
+    interleaved_8,
     dense_f32,
     places_f32
 );
@@ -395,8 +417,10 @@ avx2!(
     _mm256_castsi256_pd,
     _mm256_fmadd_pd,
     _mm256_add_pd,
+    _mm256_sub_pd,
     transposed_4_wide,
     parted_4_wide,
+    interleaved_4_wide,
     dense_f64,
     places_f64
 );
@@ -470,6 +494,10 @@ macro_rules! base {
                 std::array::from_fn(|i| self[i] + b[i])
             }
             #[inline(always)]
+            unsafe fn minus(self, b: Self) -> Self {
+                std::array::from_fn(|i| self[i] - b[i])
+            }
+            #[inline(always)]
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 let rows: [Self; $lanes] = std::array::from_fn(from);
                 for p in 0..$lanes {
@@ -486,6 +514,11 @@ macro_rules! base {
                 let at = |i: usize| if i < $lanes { self[i] } else { b[i - $lanes] };
                 (std::array::from_fn(|i| at(2 * i)), std::array::from_fn(|i| at(2 * i + 1)))
             }
+            #[inline(always)]
+            unsafe fn interleaved(self, b: Self) -> (Self, Self) {
+                let at = |i: usize| if i % 2 == 0 { self[i / 2] } else { b[i / 2] };
+                (std::array::from_fn(at), std::array::from_fn(|i| at(i + $lanes)))
+            }
         }
     };
 }
@@ -498,6 +531,7 @@ impl CoreNumber for f32 {
     #[cfg(target_arch = "x86_64")]
     type Avx2 = __m256;
     type Base = [f32; 4];
+    const HALF: f32 = 0.5;
 
     fn is_finite(self) -> bool {
         f32::is_finite(self)
@@ -510,45 +544,12 @@ impl CoreNumber for f64 {
     #[cfg(target_arch = "x86_64")]
     type Avx2 = __m256d;
     type Base = [f64; 2];
+    const HALF: f64 = 0.5;
 
     fn is_finite(self) -> bool {
         f64::is_finite(self)
     }
 }
-
-macro_rules! stored {
-    ($($t:ty),*) => { $(
-        impl StoredAs<$t> for $t {
-            const SAME: bool = true;
-            #[inline(always)]
-            fn wide(self) -> $t {
-                self
-            }
-            #[inline(always)]
-            fn narrow(v: $t) -> $t {
-                v
-            }
-        }
-    )* };
-}
-stored!(f32, f64);
-
-macro_rules! halves {
-    ($($t:ty),*) => { $(
-        impl StoredAs<f32> for $t {
-            const SAME: bool = false;
-            #[inline(always)]
-            fn wide(self) -> f32 {
-                self.to_f32()
-            }
-            #[inline(always)]
-            fn narrow(v: f32) -> $t {
-                <$t>::from_f32(v)
-            }
-        }
-    )* };
-}
-halves!(crate::layout::F16, crate::layout::BF16);
 
 /// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has.
 macro_rules! on_vectors {
