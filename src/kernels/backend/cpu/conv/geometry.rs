@@ -120,6 +120,18 @@ impl Patches {
         Patches { batch: self.batch, axes: [a.clone(), tiled(b), tiled(c)], image: self.image }
     }
 
+    /// The tiles of y's gradient, for a forward pass with stride 1.
+    pub fn gradient_tiles(s: &ConvShape) -> Patches {
+        let axis = |d: usize, stride: usize| Axis {
+            out: s.output[d].div_ceil(stride),
+            stride,
+            size: s.output[d],
+            taps: (0..stride).map(|k| (k as isize, k)).collect(),
+        };
+        let image = s.groups * s.out_channels * s.output.iter().product::<usize>();
+        Patches { batch: s.batch, axes: [axis(0, 1), axis(1, 2), axis(2, 2)], image }
+    }
+
     /// Positions of one image.
     pub fn positions(&self) -> usize {
         self.axes.iter().map(|a| a.out).product()

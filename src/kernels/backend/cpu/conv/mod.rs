@@ -68,7 +68,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
             ConvPass::Weight => {
                 if s.out_channels <= FEW / 2 {
                     direct::weight::<T, S>(isa, s, a, b, to);
-                } else {
+                } else if !winograd::weight::run_if_it_fits::<T, S>(isa, s, a, b, to) {
                     weight::weight::<T, S>(isa, s, a, b, to);
                 }
                 true

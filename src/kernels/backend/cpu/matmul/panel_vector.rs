@@ -2,6 +2,8 @@
 //!
 //! Not here: elementary functions (`math`), and the numbers of pointwise kernels (`num`).
 
+#[cfg(target_arch = "x86_64")]
+use super::array_vector::sum_of;
 use super::panels::DepthPlace;
 #[cfg(target_arch = "x86_64")]
 use super::shuffles::*;
@@ -56,6 +58,8 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn minus(self, b: Self) -> Self;
     /// Writes lane `p` of vector `i` to `to[p * step + i]`, for LANES vectors.
     unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut Self::Number, step: usize);
+    /// As `put_transposed`, of LANES vectors that follow each other from `from`.
+    unsafe fn transpose_square(from: *const Self::Number, to: *mut Self::Number, step: usize);
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
@@ -178,6 +182,20 @@ macro_rules! avx512 {
                 }
             }
             #[inline(always)]
+            unsafe fn transpose_square(from: *const $t, to: *mut $t, step: usize) {
+                // SAFETY: as above.
+                unsafe {
+                    let mut rows = [$zero(); $lanes];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = $load(from.add(i * $lanes));
+                    }
+                    rows = $transposed(rows);
+                    for (p, row) in rows.iter().enumerate() {
+                        $store(to.add(p * step), *row);
+                    }
+                }
+            }
+            #[inline(always)]
             unsafe fn total(self) -> $t {
                 // SAFETY: as above.
                 unsafe { $total(self) }
@@ -253,7 +271,7 @@ avx512!(
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx2 {
-    ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $mstore:ident, $blend:ident,
+    ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $first:ident, $blend:ident,
      $cast:ident, $fma:ident, $add:ident, $sub:ident, $transposed:ident, $parted:ident, $interleaved:ident, $dense:ident,
      $places:ident) => {
         impl PanelVector for $V {
@@ -322,7 +340,13 @@ macro_rules! avx2 {
             #[inline(always)]
             unsafe fn store_first(self, p: *mut $t, n: usize) {
                 // SAFETY: as above.
-                unsafe { $mstore(p, $bits((1u32 << n) - 1), self) }
+                unsafe {
+                    if n == $lanes {
+                        $store(p, self);
+                    } else {
+                        $first(p, n, self);
+                    }
+                }
             }
             #[inline(always)]
             unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
@@ -352,6 +376,20 @@ macro_rules! avx2 {
                 // SAFETY: as above.
                 unsafe {
                     let rows = $transposed(std::array::from_fn(from));
+                    for (p, row) in rows.iter().enumerate() {
+                        $store(to.add(p * step), *row);
+                    }
+                }
+            }
+            #[inline(always)]
+            unsafe fn transpose_square(from: *const $t, to: *mut $t, step: usize) {
+                // SAFETY: as above.
+                unsafe {
+                    let mut rows = [$zero(); $lanes];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = $load(from.add(i * $lanes));
+                    }
+                    rows = $transposed(rows);
                     for (p, row) in rows.iter().enumerate() {
                         $store(to.add(p * step), *row);
                     }
@@ -389,7 +427,7 @@ avx2!(
     _mm256_loadu_ps,
     _mm256_storeu_ps,
     _mm256_maskload_ps,
-    _mm256_maskstore_ps,
+    store_first_8,
     _mm256_blendv_ps,
     _mm256_castsi256_ps,
     _mm256_fmadd_ps,
@@ -412,7 +450,7 @@ avx2!(
     _mm256_loadu_pd,
     _mm256_storeu_pd,
     _mm256_maskload_pd,
-    _mm256_maskstore_pd,
+    store_first_4_wide,
     _mm256_blendv_pd,
     _mm256_castsi256_pd,
     _mm256_fmadd_pd,
@@ -424,106 +462,6 @@ avx2!(
     dense_f64,
     places_f64
 );
-
-/// As a tree: the same order for every instruction set with so many lanes.
-#[inline(always)]
-fn sum_of<T: CoreNumber, const N: usize>(mut lanes: [T; N]) -> T {
-    let mut width = N;
-    while width > 1 {
-        width /= 2;
-        for i in 0..width {
-            lanes[i] = lanes[i].plus(lanes[i + width]);
-        }
-    }
-    lanes[0]
-}
-
-/// Lanes in an array, which the compiler keeps in registers where the target has some.
-macro_rules! base {
-    ($t:ty, $lanes:literal) => {
-        impl PanelVector for [$t; $lanes] {
-            type Number = $t;
-            const LANES: usize = $lanes;
-            const ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 6 };
-
-            #[inline(always)]
-            unsafe fn zero() -> Self {
-                [0.0; $lanes]
-            }
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> Self {
-                [x; $lanes]
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> Self {
-                // SAFETY: the caller's, here and below.
-                unsafe { p.cast::<Self>().read_unaligned() }
-            }
-            #[inline(always)]
-            unsafe fn store(self, p: *mut $t) {
-                // SAFETY: as above.
-                unsafe { p.cast::<Self>().write_unaligned(self) }
-            }
-            #[inline(always)]
-            unsafe fn load_first(p: *const $t, n: usize) -> Self {
-                // SAFETY: as above.
-                std::array::from_fn(|i| if i < n { unsafe { *p.add(i) } } else { 0.0 })
-            }
-            #[inline(always)]
-            unsafe fn store_first(self, p: *mut $t, n: usize) {
-                for (i, v) in self.iter().enumerate().take(n) {
-                    // SAFETY: as above.
-                    unsafe { *p.add(i) = *v };
-                }
-            }
-            #[inline(always)]
-            unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
-                // SAFETY: as above.
-                std::array::from_fn(|i| if mask >> i & 1 != 0 { unsafe { *p.wrapping_add(i) } } else { self[i] })
-            }
-            #[inline(always)]
-            unsafe fn fma(self, b: Self, c: Self) -> Self {
-                if <crate::backend::cpu::num::Base as crate::backend::cpu::num::Isa>::FMA {
-                    std::array::from_fn(|i| self[i].mul_add(b[i], c[i]))
-                } else {
-                    std::array::from_fn(|i| self[i] * b[i] + c[i])
-                }
-            }
-            #[inline(always)]
-            unsafe fn plus(self, b: Self) -> Self {
-                std::array::from_fn(|i| self[i] + b[i])
-            }
-            #[inline(always)]
-            unsafe fn minus(self, b: Self) -> Self {
-                std::array::from_fn(|i| self[i] - b[i])
-            }
-            #[inline(always)]
-            unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
-                let rows: [Self; $lanes] = std::array::from_fn(from);
-                for p in 0..$lanes {
-                    // SAFETY: as above.
-                    unsafe { std::array::from_fn::<$t, $lanes, _>(|i| rows[i][p]).store(to.add(p * step)) };
-                }
-            }
-            #[inline(always)]
-            unsafe fn total(self) -> $t {
-                sum_of(self)
-            }
-            #[inline(always)]
-            unsafe fn parted(self, b: Self) -> (Self, Self) {
-                let at = |i: usize| if i < $lanes { self[i] } else { b[i - $lanes] };
-                (std::array::from_fn(|i| at(2 * i)), std::array::from_fn(|i| at(2 * i + 1)))
-            }
-            #[inline(always)]
-            unsafe fn interleaved(self, b: Self) -> (Self, Self) {
-                let at = |i: usize| if i % 2 == 0 { self[i / 2] } else { b[i / 2] };
-                (std::array::from_fn(at), std::array::from_fn(|i| at(i + $lanes)))
-            }
-        }
-    };
-}
-base!(f32, 4);
-base!(f64, 2);
 
 impl CoreNumber for f32 {
     #[cfg(target_arch = "x86_64")]

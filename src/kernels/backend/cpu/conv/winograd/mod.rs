@@ -11,6 +11,7 @@
 #[cfg(test)]
 mod tests;
 mod transforms;
+pub(super) mod weight;
 
 use self::transforms::{PLACES, TilePanels, WeightsToTransform, transform_results, transform_tiles, transform_weights};
 use super::gather::{Gather, GatherPhase, TASKS, WORTH};
@@ -171,14 +172,9 @@ unsafe fn task(g: &Gather<'_, f32>, t: &Tiled<'_>, task: &TileTask, weights: *co
         clear(strip.size, buffer);
         for c in 0..channels {
             let x = group.wrapping_add(c * p.plane());
-            let from = if strip.size == 0 {
-                x.wrapping_offset(strip.start)
-            } else {
-                fill::<f32, f32>(g.isa, p, &strip, x, buffer);
-                buffer.cast_const()
-            };
+            fill::<f32, f32>(g.isa, p, &strip, x, buffer);
             let to = TilePanels { to: tiles.wrapping_add(c * width), slab, vectors: width / lanes, panel: channels * width };
-            transform_tiles::<f32>(g.isa, &plan, from, &strip, to);
+            transform_tiles::<f32>(g.isa, &plan, buffer, &strip, to);
         }
     }
     // Rows that are transformed back in whole vectors.

@@ -99,6 +99,51 @@ fn results_are_those_of_the_definition_within_some_roundings() {
 }
 
 #[test]
+fn gradients_of_weights_are_those_of_the_definition_within_some_roundings() {
+    for s in [
+        shape(1, 1, [40, 50], [30, 30], 1),
+        shape(2, 1, [70, 33], [19, 23], 1),
+        shape(30, 1, [64, 64], [9, 15], 0),
+        shape(2, 3, [32, 40], [26, 17], 2),
+        shape(40, 1, [130, 30], [5, 8], 1),
+    ] {
+        let [x, w, y] = s.numels().expect("few");
+        let (x, g) = (numbers(x, 1), numbers(y, 2));
+        let (mut want, mut size) = (vec![0f64; w], vec![0f64; w]);
+        let [_, ih, iw] = s.input;
+        each_result(&s, |at, [n, c, h, v]| {
+            for i in 0..s.in_channels {
+                let channel = (n * s.groups + c / s.out_channels) * s.in_channels + i;
+                for (a, b) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
+                    let (row, column) = ((h + a).wrapping_sub(s.padding[1]), (v + b).wrapping_sub(s.padding[2]));
+                    if row < ih && column < iw {
+                        let term = f64::from(g[at]) * f64::from(x[(channel * ih + row) * iw + column]);
+                        let to = (c * s.in_channels + i) * 9 + 3 * a + b;
+                        want[to] += term;
+                        size[to] += term.abs();
+                    }
+                }
+            }
+        });
+        for isa in sets() {
+            let mut got = vec![f32::NAN; w];
+            // SAFETY: all have the elements of the shape.
+            let is_done = unsafe { weight::run_if_it_fits::<f32, f32>(isa, &s, g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
+            assert!(is_done, "{isa:?} {s:?}");
+            for (i, v) in got.iter().enumerate() {
+                let error = (f64::from(*v) - want[i]).abs();
+                assert!(error <= 6e-7 * (size[i] + 1.0), "{error} of {} ({}) at {i}, {isa:?} {s:?}", want[i], size[i]);
+            }
+            let mut x = x.clone();
+            x[3 * iw + 2] = f32::INFINITY;
+            // SAFETY: as above.
+            let is_done = unsafe { weight::run_if_it_fits::<f32, f32>(isa, &s, g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
+            assert!(!is_done, "infinity has to be told");
+        }
+    }
+}
+
+#[test]
 fn an_element_reaches_the_results_that_depend_on_it_alone() {
     let s = shape(1, 1, [40, 40], [20, 20], 1);
     let [x, w, _] = s.numels().expect("few");
