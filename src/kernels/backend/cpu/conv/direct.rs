@@ -4,8 +4,9 @@
 use super::gather::{Gather, runs};
 use super::geometry::{Patches, Strip, StripRow};
 use super::patches::{clear, fill, room, widen};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
 use crate::backend::cpu::matmul::panels::spread;
+use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};

@@ -4,8 +4,9 @@
 
 use super::geometry::{Patches, Places, Strip};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widest, widths};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, multiply};
+use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;

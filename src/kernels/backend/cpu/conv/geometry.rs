@@ -19,7 +19,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    fn least(&self) -> isize {
+    pub fn least(&self) -> isize {
         self.taps.iter().map(|t| t.0).min().unwrap_or(0)
     }
 
@@ -106,6 +106,30 @@ impl Patches {
             }
         }
         made
+    }
+
+    /// Of a grid with stride 1 that of its tiles of 2x2 positions, in the last two dimensions; their patches have 4x4 taps, in order.
+    pub fn in_tiles(&self) -> Patches {
+        let tiled = |a: &Axis| Axis {
+            out: a.out.div_ceil(2),
+            stride: 2,
+            size: a.size,
+            taps: (0..4).map(|k| (a.least() + k as isize, k)).collect(),
+        };
+        let [a, b, c] = &self.axes;
+        Patches { batch: self.batch, axes: [a.clone(), tiled(b), tiled(c)], image: self.image }
+    }
+
+    /// The tiles of y's gradient, for a forward pass with stride 1.
+    pub fn gradient_tiles(s: &ConvShape) -> Patches {
+        let axis = |d: usize, stride: usize| Axis {
+            out: s.output[d].div_ceil(stride),
+            stride,
+            size: s.output[d],
+            taps: (0..stride).map(|k| (k as isize, k)).collect(),
+        };
+        let image = s.groups * s.out_channels * s.output.iter().product::<usize>();
+        Patches { batch: s.batch, axes: [axis(0, 1), axis(1, 2), axis(2, 2)], image }
     }
 
     /// Positions of one image.

@@ -1,5 +1,6 @@
 //! Convolution of floats as products of matrices with patches (`gather`, `weight`; `shared` for kernels of one tap), or tap by tap where there
 //! are few channels (`direct`). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
+//! Kernels of 3x3 taps and many channels take fewer products than that in float32 (`winograd`).
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
 //!
 //! Work is divided by size alone, and each result is a sum in one order, so the bits are the same for any number of threads.
@@ -16,13 +17,15 @@ mod shared;
 mod tests;
 mod turned;
 mod weight;
+mod winograd;
 
 use self::gather::{Gather, GatherPhase, WeightPlaces};
 use self::geometry::Patches;
 use self::patches::{room, widened};
 use self::turned::turn;
-use super::matmul::panel_vector::{CoreNumber, StoredAs};
+use super::matmul::panel_vector::CoreNumber;
 use super::matmul::panels::any_infinite;
+use super::matmul::stored_as::StoredAs;
 use super::num::InstructionSet;
 use crate::backend::requests::{ConvPass, ConvShape};
 
@@ -65,7 +68,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
             ConvPass::Weight => {
                 if s.out_channels <= FEW / 2 {
                     direct::weight::<T, S>(isa, s, a, b, to);
-                } else {
+                } else if !winograd::weight::run_if_it_fits::<T, S>(isa, s, a, b, to) {
                     weight::weight::<T, S>(isa, s, a, b, to);
                 }
                 true
@@ -165,6 +168,8 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
         if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) {
             direct::gather(gather, x, y);
             false
+        } else if winograd::run_if_it_fits(gather, x, y) {
+            true
         } else if let Some(phase) = shared::fits(gather).filter(|_| S::SAME) {
             shared::run(gather, phase, x, y.cast())
         } else {

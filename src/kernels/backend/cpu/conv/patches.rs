@@ -2,7 +2,8 @@
 //! channel; then each tap of each column is a load.
 
 use super::geometry::{Patches, Strip, StripRow};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::error::throw;
 
@@ -85,6 +86,44 @@ impl LoadPlan {
             match lanes {
                 [one] if one.mask == self.full => V::load(from.wrapping_offset(one.from)),
                 _ => lanes.iter().fold(V::zero(), |x, l| x.merge(from.wrapping_offset(l.from), l.mask)),
+            }
+        }
+    }
+}
+
+impl LoadPlan {
+    /// Vector `v` at each of the taps.
+    ///
+    /// # Safety
+    /// The strip is readable, and the machine has the instruction set.
+    #[inline(always)]
+    pub unsafe fn load_taps<V: PanelVector, const N: usize>(&self, v: usize, from: *const V::Number, taps: &[isize; N], to: &mut [V; N]) {
+        // Loops, not closures: the compiler does not give those the instruction set.
+        // SAFETY: the caller's: each lane that is read lies in the strip.
+        unsafe {
+            match self.of(v) {
+                [one] if one.mask == self.full => {
+                    let from = from.wrapping_offset(one.from);
+                    for t in 0..N {
+                        to[t] = V::load(from.wrapping_offset(taps[t]));
+                    }
+                }
+                [one, two] => {
+                    let (a, b) = (from.wrapping_offset(one.from), from.wrapping_offset(two.from));
+                    for t in 0..N {
+                        let x = V::zero().merge(a.wrapping_offset(taps[t]), one.mask);
+                        to[t] = x.merge(b.wrapping_offset(taps[t]), two.mask);
+                    }
+                }
+                lanes => {
+                    for t in 0..N {
+                        let mut x = V::zero();
+                        for l in lanes {
+                            x = x.merge(from.wrapping_offset(l.from + taps[t]), l.mask);
+                        }
+                        to[t] = x;
+                    }
+                }
             }
         }
     }

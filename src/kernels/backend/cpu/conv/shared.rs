@@ -4,8 +4,9 @@
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, StoredAs, widths};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{Depth, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};

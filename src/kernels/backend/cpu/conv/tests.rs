@@ -206,6 +206,12 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         square(1, 1, [24, 40], 23, 1, 1, 2),
         square(2, 1, [24, 60], 11, 3, 2, 1),
         square(1, 1, [70, 20], 40, 3, 1, 1),
+        square(3, 1, [64, 40], 21, 3, 1, 1),
+        square(2, 2, [40, 70], 14, 3, 1, 0),
+        // Planes outside of the image, too.
+        ConvShape { input: [3, 13, 12], output: [5, 13, 12], padding: [1; 3], ..square(2, 1, [40, 40], 12, 3, 1, 1) },
+        // Fewer results than fit.
+        ConvShape { output: [1, 17, 12], ..square(2, 1, [40, 40], 20, 3, 1, 1) },
         square(40, 1, [8, 8], 2, 2, 1, 0),
         square(2, 40, [1, 1], 33, 3, 1, 1),
         square(2, 40, [1, 1], 33, 5, 2, 2),
@@ -222,6 +228,7 @@ fn the_bits_are_the_same_for_any_number_of_threads() {
     let mut r = Seed(11);
     for s in [
         square(2, 1, [40, 40], 20, 3, 1, 1),
+        square(4, 1, [64, 64], 28, 3, 1, 1),
         square(3, 1, [40, 40], 20, 1, 1, 0),
         square(8, 6, [1, 1], 20, 3, 2, 1),
         square(5, 1, [3, 9], 31, 5, 2, 2),

@@ -3,8 +3,9 @@
 
 use super::geometry::{Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, pack_transposed, room, widen};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, StoredAs, on_vectors, widths};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};

@@ -6,6 +6,7 @@
 //! The choice between them and the order of additions depend on sizes and strides alone, so the bits are the same for any number of
 //! threads.
 
+mod array_vector;
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
 pub(super) mod panel_vector;
@@ -14,7 +15,10 @@ pub(super) mod panels;
 mod shuffles;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod six_by_two;
+pub(super) mod stored_as;
 pub(super) mod turned;
+#[cfg(test)]
+mod vector_tests;
 
 use super::memory::room::{filled, with_room};
 use super::reduce::reducers::Numeric;

@@ -2,6 +2,8 @@
 //!
 //! Not here: elementary functions (`math`), and the numbers of pointwise kernels (`num`).
 
+#[cfg(target_arch = "x86_64")]
+use super::array_vector::sum_of;
 use super::panels::DepthPlace;
 #[cfg(target_arch = "x86_64")]
 use super::shuffles::*;
@@ -18,16 +20,9 @@ pub trait CoreNumber: Numeric {
     #[cfg(target_arch = "x86_64")]
     type Avx2: PanelVector<Number = Self>;
     type Base: PanelVector<Number = Self>;
+    const HALF: Self;
 
     fn is_finite(self) -> bool;
-}
-
-/// An element in memory, and the number that it is computed as.
-pub trait StoredAs<T: CoreNumber>: Copy + Send + Sync + 'static {
-    /// Whether both are the same type.
-    const SAME: bool;
-    fn wide(self) -> T;
-    fn narrow(v: T) -> Self;
 }
 
 /// A register of numbers.
@@ -60,11 +55,16 @@ pub trait PanelVector: Copy + 'static {
     /// `self * b + c`.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     unsafe fn plus(self, b: Self) -> Self;
+    unsafe fn minus(self, b: Self) -> Self;
     /// Writes lane `p` of vector `i` to `to[p * step + i]`, for LANES vectors.
     unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut Self::Number, step: usize);
+    /// As `put_transposed`, of LANES vectors that follow each other from `from`.
+    unsafe fn transpose_square(from: *const Self::Number, to: *mut Self::Number, step: usize);
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
+    /// Lanes of `self` and `b` in turn: the inverse of `parted`.
+    unsafe fn interleaved(self, b: Self) -> (Self, Self);
     /// Adds `a[r * a_rs + k] * b[k]` to row `r` of the sums for `n` steps `k`; a step of `b` is C vectors. False, and nothing is added, where
     /// there is no loop of its own for this.
     #[inline(always)]
@@ -115,7 +115,7 @@ pub trait PanelVector: Copy + 'static {
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($V:ty, $t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $store:ident, $zload:ident, $mload:ident, $mstore:ident,
-     $fma:ident, $add:ident, $total:ident, $transposed:ident, $parted:ident, $spread:ident) => {
+     $fma:ident, $add:ident, $sub:ident, $total:ident, $transposed:ident, $parted:ident, $interleaved:ident, $spread:ident) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -167,10 +167,29 @@ macro_rules! avx512 {
                 unsafe { $add(self, b) }
             }
             #[inline(always)]
+            unsafe fn minus(self, b: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $sub(self, b) }
+            }
+            #[inline(always)]
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 // SAFETY: as above.
                 unsafe {
                     let rows = $transposed(std::array::from_fn(from));
+                    for (p, row) in rows.iter().enumerate() {
+                        $store(to.add(p * step), *row);
+                    }
+                }
+            }
+            #[inline(always)]
+            unsafe fn transpose_square(from: *const $t, to: *mut $t, step: usize) {
+                // SAFETY: as above.
+                unsafe {
+                    let mut rows = [$zero(); $lanes];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = $load(from.add(i * $lanes));
+                    }
+                    rows = $transposed(rows);
                     for (p, row) in rows.iter().enumerate() {
                         $store(to.add(p * step), *row);
                     }
@@ -196,6 +215,11 @@ macro_rules! avx512 {
                 // SAFETY: as above.
                 unsafe { $parted(self, b) }
             }
+            #[inline(always)]
+            unsafe fn interleaved(self, b: Self) -> (Self, Self) {
+                // SAFETY: as above.
+                unsafe { $interleaved(self, b) }
+            }
         }
     };
 }
@@ -215,9 +239,11 @@ avx512!(
     _mm512_mask_storeu_ps,
     _mm512_fmadd_ps,
     _mm512_add_ps,
+    _mm512_sub_ps,
     _mm512_reduce_add_ps,
     transposed_16,
     parted_16,
+    interleaved_16,
     spread_16
 );
 #[cfg(target_arch = "x86_64")]
@@ -235,16 +261,18 @@ avx512!(
     _mm512_mask_storeu_pd,
     _mm512_fmadd_pd,
     _mm512_add_pd,
+    _mm512_sub_pd,
     _mm512_reduce_add_pd,
     transposed_8_wide,
     parted_8_wide,
+    interleaved_8_wide,
     spread_8_wide
 );
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx2 {
-    ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $mstore:ident, $blend:ident,
-     $cast:ident, $fma:ident, $add:ident, $transposed:ident, $parted:ident, $dense:ident,
+    ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $first:ident, $blend:ident,
+     $cast:ident, $fma:ident, $add:ident, $sub:ident, $transposed:ident, $parted:ident, $interleaved:ident, $dense:ident,
      $places:ident) => {
         impl PanelVector for $V {
             type Number = $t;
@@ -312,7 +340,13 @@ macro_rules! avx2 {
             #[inline(always)]
             unsafe fn store_first(self, p: *mut $t, n: usize) {
                 // SAFETY: as above.
-                unsafe { $mstore(p, $bits((1u32 << n) - 1), self) }
+                unsafe {
+                    if n == $lanes {
+                        $store(p, self);
+                    } else {
+                        $first(p, n, self);
+                    }
+                }
             }
             #[inline(always)]
             unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
@@ -333,10 +367,29 @@ macro_rules! avx2 {
                 unsafe { $add(self, b) }
             }
             #[inline(always)]
+            unsafe fn minus(self, b: Self) -> Self {
+                // SAFETY: as above.
+                unsafe { $sub(self, b) }
+            }
+            #[inline(always)]
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 // SAFETY: as above.
                 unsafe {
                     let rows = $transposed(std::array::from_fn(from));
+                    for (p, row) in rows.iter().enumerate() {
+                        $store(to.add(p * step), *row);
+                    }
+                }
+            }
+            #[inline(always)]
+            unsafe fn transpose_square(from: *const $t, to: *mut $t, step: usize) {
+                // SAFETY: as above.
+                unsafe {
+                    let mut rows = [$zero(); $lanes];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = $load(from.add(i * $lanes));
+                    }
+                    rows = $transposed(rows);
                     for (p, row) in rows.iter().enumerate() {
                         $store(to.add(p * step), *row);
                     }
@@ -354,6 +407,11 @@ macro_rules! avx2 {
                 // SAFETY: as above.
                 unsafe { $parted(self, b) }
             }
+            #[inline(always)]
+            unsafe fn interleaved(self, b: Self) -> (Self, Self) {
+                // SAFETY: as above.
+                unsafe { $interleaved(self, b) }
+            }
         }
     };
 }
@@ -369,13 +427,15 @@ avx2!(
     _mm256_loadu_ps,
     _mm256_storeu_ps,
     _mm256_maskload_ps,
-    _mm256_maskstore_ps,
+    store_first_8,
     _mm256_blendv_ps,
     _mm256_castsi256_ps,
     _mm256_fmadd_ps,
     _mm256_add_ps,
+    _mm256_sub_ps,
     transposed_8,
     parted_8,
+    interleaved_8,
     dense_f32,
     places_f32
 );
@@ -390,107 +450,18 @@ avx2!(
     _mm256_loadu_pd,
     _mm256_storeu_pd,
     _mm256_maskload_pd,
-    _mm256_maskstore_pd,
+    store_first_4_wide,
     _mm256_blendv_pd,
     _mm256_castsi256_pd,
     _mm256_fmadd_pd,
     _mm256_add_pd,
+    _mm256_sub_pd,
     transposed_4_wide,
     parted_4_wide,
+    interleaved_4_wide,
     dense_f64,
     places_f64
 );
-
-/// As a tree: the same order for every instruction set with so many lanes.
-#[inline(always)]
-fn sum_of<T: CoreNumber, const N: usize>(mut lanes: [T; N]) -> T {
-    let mut width = N;
-    while width > 1 {
-        width /= 2;
-        for i in 0..width {
-            lanes[i] = lanes[i].plus(lanes[i + width]);
-        }
-    }
-    lanes[0]
-}
-
-/// Lanes in an array, which the compiler keeps in registers where the target has some.
-macro_rules! base {
-    ($t:ty, $lanes:literal) => {
-        impl PanelVector for [$t; $lanes] {
-            type Number = $t;
-            const LANES: usize = $lanes;
-            const ROWS: usize = if cfg!(target_arch = "aarch64") { 8 } else { 6 };
-
-            #[inline(always)]
-            unsafe fn zero() -> Self {
-                [0.0; $lanes]
-            }
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> Self {
-                [x; $lanes]
-            }
-            #[inline(always)]
-            unsafe fn load(p: *const $t) -> Self {
-                // SAFETY: the caller's, here and below.
-                unsafe { p.cast::<Self>().read_unaligned() }
-            }
-            #[inline(always)]
-            unsafe fn store(self, p: *mut $t) {
-                // SAFETY: as above.
-                unsafe { p.cast::<Self>().write_unaligned(self) }
-            }
-            #[inline(always)]
-            unsafe fn load_first(p: *const $t, n: usize) -> Self {
-                // SAFETY: as above.
-                std::array::from_fn(|i| if i < n { unsafe { *p.add(i) } } else { 0.0 })
-            }
-            #[inline(always)]
-            unsafe fn store_first(self, p: *mut $t, n: usize) {
-                for (i, v) in self.iter().enumerate().take(n) {
-                    // SAFETY: as above.
-                    unsafe { *p.add(i) = *v };
-                }
-            }
-            #[inline(always)]
-            unsafe fn merge(self, p: *const $t, mask: u32) -> Self {
-                // SAFETY: as above.
-                std::array::from_fn(|i| if mask >> i & 1 != 0 { unsafe { *p.wrapping_add(i) } } else { self[i] })
-            }
-            #[inline(always)]
-            unsafe fn fma(self, b: Self, c: Self) -> Self {
-                if <crate::backend::cpu::num::Base as crate::backend::cpu::num::Isa>::FMA {
-                    std::array::from_fn(|i| self[i].mul_add(b[i], c[i]))
-                } else {
-                    std::array::from_fn(|i| self[i] * b[i] + c[i])
-                }
-            }
-            #[inline(always)]
-            unsafe fn plus(self, b: Self) -> Self {
-                std::array::from_fn(|i| self[i] + b[i])
-            }
-            #[inline(always)]
-            unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
-                let rows: [Self; $lanes] = std::array::from_fn(from);
-                for p in 0..$lanes {
-                    // SAFETY: as above.
-                    unsafe { std::array::from_fn::<$t, $lanes, _>(|i| rows[i][p]).store(to.add(p * step)) };
-                }
-            }
-            #[inline(always)]
-            unsafe fn total(self) -> $t {
-                sum_of(self)
-            }
-            #[inline(always)]
-            unsafe fn parted(self, b: Self) -> (Self, Self) {
-                let at = |i: usize| if i < $lanes { self[i] } else { b[i - $lanes] };
-                (std::array::from_fn(|i| at(2 * i)), std::array::from_fn(|i| at(2 * i + 1)))
-            }
-        }
-    };
-}
-base!(f32, 4);
-base!(f64, 2);
 
 impl CoreNumber for f32 {
     #[cfg(target_arch = "x86_64")]
@@ -498,6 +469,7 @@ impl CoreNumber for f32 {
     #[cfg(target_arch = "x86_64")]
     type Avx2 = __m256;
     type Base = [f32; 4];
+    const HALF: f32 = 0.5;
 
     fn is_finite(self) -> bool {
         f32::is_finite(self)
@@ -510,45 +482,12 @@ impl CoreNumber for f64 {
     #[cfg(target_arch = "x86_64")]
     type Avx2 = __m256d;
     type Base = [f64; 2];
+    const HALF: f64 = 0.5;
 
     fn is_finite(self) -> bool {
         f64::is_finite(self)
     }
 }
-
-macro_rules! stored {
-    ($($t:ty),*) => { $(
-        impl StoredAs<$t> for $t {
-            const SAME: bool = true;
-            #[inline(always)]
-            fn wide(self) -> $t {
-                self
-            }
-            #[inline(always)]
-            fn narrow(v: $t) -> $t {
-                v
-            }
-        }
-    )* };
-}
-stored!(f32, f64);
-
-macro_rules! halves {
-    ($($t:ty),*) => { $(
-        impl StoredAs<f32> for $t {
-            const SAME: bool = false;
-            #[inline(always)]
-            fn wide(self) -> f32 {
-                self.to_f32()
-            }
-            #[inline(always)]
-            fn narrow(v: f32) -> $t {
-                <$t>::from_f32(v)
-            }
-        }
-    )* };
-}
-halves!(crate::layout::F16, crate::layout::BF16);
 
 /// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has.
 macro_rules! on_vectors {

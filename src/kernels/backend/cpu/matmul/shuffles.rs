@@ -133,6 +133,48 @@ pub(super) unsafe fn parted_4_wide(a: __m256d, b: __m256d) -> (__m256d, __m256d)
     unsafe { (_mm256_permute4x64_pd::<0xd8>(_mm256_unpacklo_pd(a, b)), _mm256_permute4x64_pd::<0xd8>(_mm256_unpackhi_pd(a, b))) }
 }
 
+/// Writes the first `n` lanes, fewer than all. Masked stores take a dozen cycles and more on AMD's processors.
+///
+/// # Safety
+/// The machine has AVX2; there is room.
+#[inline(always)]
+pub(super) unsafe fn store_first_8(p: *mut f32, n: usize, v: __m256) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (mut p, mut left) = (p, _mm256_castps256_ps128(v));
+        if n & 4 != 0 {
+            _mm_storeu_ps(p, left);
+            (p, left) = (p.add(4), _mm256_extractf128_ps::<1>(v));
+        }
+        if n & 2 != 0 {
+            _mm_storel_pd(p.cast(), _mm_castps_pd(left));
+            (p, left) = (p.add(2), _mm_movehl_ps(left, left));
+        }
+        if n & 1 != 0 {
+            _mm_store_ss(p, left);
+        }
+    }
+}
+
+/// As `store_first_8`.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(super) unsafe fn store_first_4_wide(p: *mut f64, n: usize, v: __m256d) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (mut p, mut left) = (p, _mm256_castpd256_pd128(v));
+        if n & 2 != 0 {
+            _mm_storeu_pd(p, left);
+            (p, left) = (p.add(2), _mm256_extractf128_pd::<1>(v));
+        }
+        if n & 1 != 0 {
+            _mm_store_sd(p, left);
+        }
+    }
+}
+
 /// The mask of `vmaskmov`: the highest bit of each lane.
 ///
 /// # Safety
@@ -198,5 +240,59 @@ pub(super) unsafe fn transposed_4_wide(r: [__m256d; 4]) -> [__m256d; 4] {
             _mm256_permute2f128_pd::<0x31>(a, c),
             _mm256_permute2f128_pd::<0x31>(b, d),
         ]
+    }
+}
+
+/// As `PanelVector::interleaved`.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[inline(always)]
+pub(super) unsafe fn interleaved_16(a: __m512, b: __m512) -> (__m512, __m512) {
+    // SAFETY: the caller's.
+    unsafe {
+        let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+        (_mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b))
+    }
+}
+
+/// As `PanelVector::interleaved`.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[inline(always)]
+pub(super) unsafe fn interleaved_8_wide(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
+    // SAFETY: the caller's.
+    unsafe {
+        let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+        let high = _mm512_add_epi64(low, _mm512_set1_epi64(4));
+        (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b))
+    }
+}
+
+/// As `PanelVector::interleaved`.
+///
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+pub(super) unsafe fn interleaved_8(a: __m256, b: __m256) -> (__m256, __m256) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
+    }
+}
+
+/// As `PanelVector::interleaved`.
+///
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+pub(super) unsafe fn interleaved_4_wide(a: __m256d, b: __m256d) -> (__m256d, __m256d) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+        (_mm256_permute2f128_pd::<0x20>(low, high), _mm256_permute2f128_pd::<0x31>(low, high))
     }
 }

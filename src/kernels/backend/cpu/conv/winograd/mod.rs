@@ -1,0 +1,237 @@
+//! Convolutions of float32 with 3x3 kernels and stride 1 in fewer products than the definition has: 16 in place of 36 for each 2x2 results
+//! (Winograd's minimal filtering F(2x2, 3x3); Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015). Weights and tiles of
+//! the image are transformed, multiplied in 16 separate matrix products, and the products transformed back.
+//!
+//! Rounding errors are about twice those of the definition, and relative to the largest elements that a result depends on. An element reaches
+//! the results that depend on it, and no others. Infinite numbers do not pass through differences: where a result is not finite, the caller
+//! computes all from the definition.
+//!
+//! Not here: float64, in which whoever asks for it wants all digits; strides; and the transforms themselves.
+
+#[cfg(test)]
+mod tests;
+mod transforms;
+pub(super) mod weight;
+
+use self::transforms::{PLACES, TilePanels, WeightsToTransform, transform_results, transform_tiles, transform_weights};
+use super::gather::{Gather, GatherPhase, TASKS, WORTH};
+use super::geometry::{Patches, Strip};
+use super::patches::{LoadPlan, clear, fill, room};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
+use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
+use crate::backend::cpu::matmul::stored_as::StoredAs;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::interrupt;
+use std::any::TypeId;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Elements of a task's transformed tiles, which stay in the second cache.
+const TILES: usize = 1 << 16;
+/// Rows of the result that are multiplied before they are transformed back.
+const ROWS: usize = 48;
+/// Elements between the places of a transformed tile beyond what they take: places a power of two apart would share a line of the first cache.
+const APART: usize = 16;
+/// Rows of weights that a thread transforms at a time.
+const WEIGHT_ROWS: usize = 16;
+/// What transforms take, in multiply-adds: of one weight, and of a tile of one channel or row.
+const WEIGHT: usize = 700;
+const TILE: usize = 150;
+
+/// The tiles of a result, and where its weights lie.
+struct Tiled<'a> {
+    phase: &'a GatherPhase,
+    tiles: Patches,
+    /// The place of the weight that meets row `i` and column `j` of a patch, at `3 i + j`.
+    places: [usize; 9],
+}
+
+/// A part of the result.
+struct TileTask {
+    group: usize,
+    tiles: Range<usize>,
+    rows: Range<usize>,
+}
+
+/// The tiles, if it may be computed in this way and gains.
+fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
+    let [phase] = g.phases else { return None };
+    let p = &phase.patches;
+    let [a, b, c] = &p.axes;
+    if a.taps.len() != 1 || phase.places.step != [1; 3] {
+        return None;
+    }
+    let mut places = [usize::MAX; 9];
+    for (i, y) in b.taps.iter().enumerate() {
+        for (j, x) in c.taps.iter().enumerate() {
+            let (row, column) = ((y.0 - b.least()) as usize, (x.0 - c.least()) as usize);
+            if row < 3 && column < 3 {
+                places[3 * row + column] = *phase.weights.taps.get(i * c.taps.len() + j)?;
+            }
+        }
+    }
+    let is_three = [b, c].iter().all(|axis| axis.stride == 1 && axis.taps.len() == 3);
+    if !is_three || a.stride != 1 || places.contains(&usize::MAX) {
+        return None;
+    }
+    let tiles = p.in_tiles();
+    let (all, results) = (tiles.batch.saturating_mul(tiles.positions()), p.batch.saturating_mul(p.positions()));
+    let weights = g.channels * g.rows;
+    let plain = results.saturating_mul(9 * weights);
+    let ours = all.saturating_mul(PLACES * weights + TILE * (g.channels + g.rows)).saturating_add(WEIGHT * weights);
+    (ours < plain).then_some(Tiled { phase, tiles, places })
+}
+
+/// Computes it in this way if that may be and gains. True means that it has been done, and that all results are finite.
+///
+/// # Safety
+/// As for `Gather::run`.
+pub(super) unsafe fn run_if_it_fits<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x: *const S, y: *mut S) -> bool {
+    if TypeId::of::<S>() != TypeId::of::<f32>() {
+        return false;
+    }
+    // SAFETY: numbers are float32, since elements are; the rest is the caller's promise.
+    unsafe {
+        let g = &*(&raw const *g).cast::<Gather<'_, f32>>();
+        fits(g).is_some_and(|tiled| run(g, &tiled, x.cast(), y.cast()))
+    }
+}
+
+/// # Safety
+/// As for `Gather::run`; the tiles are those of `fits`.
+unsafe fn run(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> bool {
+    let slab = g.rows * g.channels + APART;
+    let (_weights, weights) = room::<f32>(g.groups * PLACES * slab);
+    let from = &t.phase.weights;
+    let blocks = g.rows.div_ceil(WEIGHT_ROWS);
+    let to = SharedPointer::new(weights);
+    parallel_for(g.groups * blocks, |k| {
+        let (group, first) = (k / blocks, k % blocks * WEIGHT_ROWS);
+        let w = WeightsToTransform {
+            from: g.weights.wrapping_add(from.at(group, 0, 0)),
+            row: from.row,
+            channel: from.channel,
+            places: t.places,
+            channels: g.channels,
+            to: to.at(group * PLACES * slab),
+            slab,
+        };
+        // SAFETY: each task writes rows of its own; the rest is the caller's promise.
+        unsafe { transform_weights::<f32>(g.isa, &w, first..g.rows.min(first + WEIGHT_ROWS)) };
+    });
+    let tasks = tasks(g, t);
+    let (x, y, weights) = (SharedPointer::new(x), SharedPointer::new(y), SharedPointer::new(weights.cast_const()));
+    let is_finite = AtomicBool::new(true);
+    parallel_for(tasks.len(), |k| {
+        // SAFETY: each task has results of its own; the rest is the caller's promise.
+        if !unsafe { task(g, t, &tasks[k], weights.get(), x.get(), y.get()) } {
+            is_finite.store(false, Ordering::Relaxed);
+        }
+    });
+    is_finite.into_inner()
+}
+
+fn tasks(g: &Gather<'_, f32>, t: &Tiled<'_>) -> Vec<TileTask> {
+    let (width, _) = widths::<f32>(g.isa);
+    let all = t.tiles.batch * t.tiles.positions();
+    let panels = all.div_ceil(width);
+    let work = all.saturating_mul(PLACES * g.rows).saturating_mul(g.groups * g.channels);
+    let wanted = (work / WORTH).clamp(1, TASKS);
+    let most = (TILES / (PLACES * g.channels * width)).clamp(1, panels);
+    let chunks = panels.div_ceil(most).max(panels.min(wanted / 2));
+    let each = panels.div_ceil(chunks) * width;
+    // Tiles are transformed again for each part of the rows.
+    let split = (wanted / (2 * chunks * g.groups)).clamp(1, (g.rows / ROWS).max(1));
+    let rows = g.rows.div_ceil(split).next_multiple_of(2);
+    let mut tasks = Vec::new();
+    for group in 0..g.groups {
+        for first in (0..all).step_by(each) {
+            for r in (0..g.rows).step_by(rows) {
+                tasks.push(TileTask { group, tiles: first..all.min(first + each), rows: r..g.rows.min(r + rows) });
+            }
+        }
+    }
+    tasks
+}
+
+/// # Safety
+/// As for `run`.
+unsafe fn task(g: &Gather<'_, f32>, t: &Tiled<'_>, task: &TileTask, weights: *const f32, x: *const f32, y: *mut f32) -> bool {
+    let (width, lanes) = widths::<f32>(g.isa);
+    let (p, places) = (&t.tiles, &t.phase.places);
+    let (channels, columns) = (g.channels, task.tiles.len());
+    let panels = columns.div_ceil(width);
+    let strip = Strip::new(p, task.tiles.start, task.tiles.end, true);
+    let plan = LoadPlan::new(&strip, lanes);
+    let (_strip, buffer) = room::<f32>(strip.size);
+    let slab = panels * channels * width + APART;
+    let (_tiles, tiles) = room::<f32>(PLACES * slab);
+    let group = x.wrapping_add(task.group * channels * p.plane());
+    // SAFETY: there is room; the rest is the caller's promise.
+    unsafe {
+        clear(strip.size, buffer);
+        for c in 0..channels {
+            let x = group.wrapping_add(c * p.plane());
+            fill::<f32, f32>(g.isa, p, &strip, x, buffer);
+            let to = TilePanels { to: tiles.wrapping_add(c * width), slab, vectors: width / lanes, panel: channels * width };
+            transform_tiles::<f32>(g.isa, &plan, buffer, &strip, to);
+        }
+    }
+    // Rows that are transformed back in whole vectors.
+    let pitch = columns.next_multiple_of(lanes);
+    let product_slab = ROWS.min(task.rows.len()) * pitch + APART;
+    let (_products, products) = room::<f32>(PLACES * product_slab);
+    let (_results, results) = room::<f32>(4 * pitch);
+    let runs = [ColumnRun { column: 0, len: pitch, at: 0 }];
+    let depth = channels.div_ceil(channels.div_ceil(block_depth::<f32>(g.isa, width)));
+    let weight_slab = g.rows * channels + APART;
+    let weights = weights.wrapping_add(task.group * PLACES * weight_slab);
+    let plane = places.sizes.iter().product::<usize>();
+    let mut is_finite = true;
+    for first in task.rows.clone().step_by(ROWS) {
+        let rows = ROWS.min(task.rows.end - first);
+        for place in 0..PLACES {
+            for k in (0..channels).step_by(depth) {
+                let product = PanelProduct {
+                    rows,
+                    columns: pitch,
+                    depth: Depth::Dense(depth.min(channels - k)),
+                    a: weights.wrapping_add(place * weight_slab + first * channels + k),
+                    a_rs: channels as isize,
+                    next: weight_slab as isize,
+                    b: tiles.cast_const().wrapping_add(place * slab + k * width),
+                    panel: channels * width,
+                    vectors: width / lanes,
+                    out: products.wrapping_add(place * product_slab),
+                    out_rs: pitch as isize,
+                    runs: &runs,
+                    step: 1,
+                    add: k > 0,
+                    bias: std::ptr::null(),
+                };
+                // SAFETY: as above.
+                let _ = unsafe { multiply::<f32>(g.isa, &product) };
+            }
+        }
+        interrupt::check();
+        for r in 0..rows {
+            let row = task.group * g.rows + first + r;
+            // SAFETY: as above.
+            unsafe {
+                let bias = if g.bias.is_null() { 0.0 } else { *g.bias.add(row) };
+                let from = products.cast_const().wrapping_add(r * pitch);
+                is_finite &= transform_results::<f32>(g.isa, from, product_slab, columns, bias, results, 2 * pitch);
+                let y = y.wrapping_add(row * plane);
+                p.each_row(task.tiles.start, task.tiles.end, |tile, n, d, h, w, len| {
+                    let [_, height, width] = [0, 1, 2].map(|d| t.phase.patches.axes[d].out);
+                    let len = (2 * len).min(width - 2 * w);
+                    for i in 0..2.min(height - 2 * h) {
+                        let to = y.wrapping_offset(places.row(n, d, 2 * h + i, 2 * w));
+                        std::ptr::copy_nonoverlapping(results.cast_const().wrapping_add(2 * (i * pitch + tile)), to, len);
+                    }
+                });
+            }
+        }
+    }
+    is_finite
+}
