@@ -102,7 +102,7 @@ pub(super) fn dilated_taps_of_row(at: &[i32], code: TapCode, to: &mut [u8]) {
     let mask = (1i32 << code.shift) - 1;
     for (o, (at, to)) in at.iter().zip(to).enumerate() {
         let along = (at & mask) - (code.start + o as i32 * code.stride);
-        *to = ((at >> code.shift) * code.kernel + (along as u64 * code.per_tap >> 32) as i32) as u8;
+        *to = ((at >> code.shift) * code.kernel + ((along as u64 * code.per_tap) >> 32) as i32) as u8;
     }
 }
 
