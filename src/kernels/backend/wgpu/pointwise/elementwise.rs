@@ -217,7 +217,7 @@ pub(crate) fn run_all<const N: usize>(outs: &[BufferView<'_>], work: &Elementwis
     (plan, words) = operands.prepared::<N>(work.op, work.code, &mut params, &mut bindings)?;
     first.buffer.context().dispatch(Dispatch {
         op: work.op,
-        key: Key { kind: work.kind, words },
+        key: Key::new(work.kind, words),
         source: &|| plan.source(work.body),
         bindings,
         params: &params,
