@@ -5,8 +5,8 @@ use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::pointwise::many::{ProgramGroup, run_each};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, scratch_size, grid, matmul, mode, nll, nonzero, norm, pointwise, pool,
-    recurrent, resample, scan, softmax, sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, grid, matmul, mode, nll, nonzero, norm, pointwise, pool, recurrent,
+    resample, scan, scratch_size, softmax, sort, triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
 use crate::backend::requests::{

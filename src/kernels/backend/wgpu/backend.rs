@@ -3,6 +3,7 @@
 use super::answer::{self, buffer, output};
 use super::answer_gather as at_positions;
 use super::answer_random::{self, random};
+use super::index::scatter::IN_ORDER;
 use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{
@@ -11,7 +12,7 @@ use crate::backend::contract::{
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::Table;
-use crate::backend::requests::{Request, Write};
+use crate::backend::requests::{GridPass, Request, Write};
 use crate::error::Result;
 use crate::layout::{DType, Layout, Strides};
 use crate::pointwise::Func;
@@ -58,11 +59,14 @@ fn runs_in_float32(request: &Request) -> bool {
 }
 
 /// Whether results are written several times, each time made from what was written before. Such results are rounded at the end alone.
-fn accumulates(request: &Request) -> bool {
+fn accumulates(request: &Request, ins: &[Operand<'_>]) -> bool {
+    // Few positions are processed in order; of many, each element is written once.
+    let positions = || if let Some(Operand::View(v)) = ins.get(1) { v.shape } else { &[] };
     match request {
         Request::Recurrent(_) => true,
-        Request::IndexWrite(w) => w.how != Write::Set,
-        Request::Scatter(s) => s.how != Write::Set,
+        Request::IndexWrite(w) => w.how != Write::Set && positions().iter().product::<usize>() <= IN_ORDER,
+        Request::Scatter(s) => s.how != Write::Set && positions().get(s.dim).is_none_or(|n| *n <= IN_ORDER),
+        Request::GridSample(g) => g.pass == GridPass::ImageGradient,
         _ => false,
     }
 }
@@ -76,7 +80,7 @@ impl Wgpu {
     unsafe fn in_float32(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let ins: SmallVec<[Operand<'_>; 4]> =
             ins.iter().map(|i| if let Operand::View(v) = i { Operand::View(as_float32(*v)) } else { *i }).collect();
-        if !accumulates(request) {
+        if !accumulates(request, &ins) {
             let wide: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|o| o.map(as_float32)).collect();
             // SAFETY: the caller's.
             return unsafe { self.run(request, &ins, &wide) };

@@ -148,11 +148,11 @@ impl Launch<'_> {
         if groups == 0 {
             return Ok(());
         }
-        if let Some((b, _)) = bindings.slots.iter().find(|(b, _)| b.bytes() / b.dtype().map_or(4, |d| super::element_size(d).min(4)) > i32::MAX as usize) {
+        if let Some((b, _)) = bindings.slots.iter().find(|(b, _)| b.bytes() / b.unit() > i32::MAX as usize) {
             return Err(Error::not_implemented(format!(
                 "{op}: tensors of {} bytes are not supported on wgpu yet (at most {}); split the tensor or use .cpu()",
                 b.bytes(),
-                i32::MAX as usize * 4
+                i32::MAX as usize * b.unit()
             )));
         }
         let (writes, count) = (bindings.writes(), bindings.len());

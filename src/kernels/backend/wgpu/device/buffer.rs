@@ -222,8 +222,14 @@ impl Buffer {
         self.bytes
     }
 
+    /// The dtype of its elements, if they are a tensor's.
     pub(crate) fn dtype(&self) -> Option<DType> {
         self.dtype
+    }
+
+    /// Bytes between two numbers that shaders count: those of a word, or of a packed element.
+    pub(crate) fn unit(&self) -> usize {
+        if self.dtype.is_some_and(DType::is_half) { 2 } else { 4 }
     }
 
     pub fn same(&self, other: &Buffer) -> bool {
