@@ -190,7 +190,7 @@ impl Backend for Wgpu {
     unsafe fn download(&self, from: &dyn DeviceMemory, start: usize, n: usize, dtype: DType, to: *mut u8) -> Result<()> {
         let size = element_size(dtype);
         // A transfer has whole words.
-        let (first, end) = (start * size & !3, ((start + n) * size).next_multiple_of(4));
+        let (first, end) = ((start * size) & !3, ((start + n) * size).next_multiple_of(4));
         let bytes = self.0.read(buffer(Memory::Device(from))?, first, if n == 0 { 0 } else { end - first })?;
         match dtype {
             DType::I16 => {
