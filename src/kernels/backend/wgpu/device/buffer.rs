@@ -229,7 +229,12 @@ impl Buffer {
 
     /// Bytes between two numbers that shaders count: those of a word, or of a packed element.
     pub(crate) fn unit(&self) -> usize {
-        if self.dtype.is_some_and(DType::is_half) { 2 } else { 4 }
+        if self.is_packed() { 2 } else { 4 }
+    }
+
+    /// Whether two elements share a word.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.dtype.is_some_and(DType::is_half)
     }
 
     pub fn same(&self, other: &Buffer) -> bool {

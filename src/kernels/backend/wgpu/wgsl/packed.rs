@@ -4,7 +4,8 @@
 //!
 //! float16 is `array<f16>` where the device has the feature. Everything else is two elements in a `u32`; neighbours that own the halves of
 //! one word may store at the same time, so a written binding is an array of atomics there. WGSL's `f16` cannot hold the bits of a bfloat16,
-//! since naga has no bitcast between the two.
+//! since naga has no bitcast between the two. A shader whose invocations own whole words of binding K calls `bK_bits` and `bK_word`, which
+//! `lower` adds; then it is an array of words in any case.
 
 use super::with_library;
 use crate::layout::DType;
@@ -53,12 +54,16 @@ pub fn lower(source: &str, packing: Packing, native: bool) -> String {
         out.push_str(&accesses(&body[..at], packing));
         match Declaration::of(&body[at..end], packing) {
             Some(d) => {
-                let native = native && d.dtype == DType::F16;
+                let by_word = source.contains(&format!("b{}_word(", d.slot));
+                let native = native && d.dtype == DType::F16 && !by_word;
                 if native {
                     head = "enable f16;\n";
                 }
                 out.push_str(&d.declared(native));
                 functions.push_str(&d.functions(native));
+                if by_word {
+                    functions.push_str(&d.word_functions());
+                }
             }
             None => out.push_str(&body[at..end]),
         }
@@ -95,6 +100,26 @@ impl<'a> Declaration<'a> {
         format!("{}: array<{element}>;", self.text)
     }
 
+    /// The function that gives the bits of a float32 as an element.
+    fn rounds(&self) -> &'static str {
+        if self.dtype == DType::F16 { "half_from_single" } else { "brain_from_single" }
+    }
+
+    /// The functions `bK_bits(value)` and `bK_word(index, word, have)`, which writes the halves of a word that `have` has bits for. The other
+    /// half belongs to no invocation.
+    fn word_functions(&self) -> String {
+        let (b, to) = (format!("b{}", self.slot), self.rounds());
+        format!(
+            "fn {b}_bits(v: f32) -> u32 {{ return {to}(bitcast<u32>(v)); }}
+fn {b}_word(i: u32, word: u32, have: u32) {{
+if have == 3u {{ atomicStore(&{b}[i], word); return; }}
+if have == 0u {{ return; }}
+atomicAnd(&{b}[i], select(0x0000ffffu, 0xffff0000u, have == 1u)); atomicOr(&{b}[i], word);
+}}
+"
+        )
+    }
+
     /// The functions `bK_at(index)` and, of a written binding, `bK_put(index, value)`.
     fn functions(&self, native: bool) -> String {
         let Declaration { slot, seen, .. } = self;
@@ -114,7 +139,7 @@ impl<'a> Declaration<'a> {
             let stored = if native {
                 format!("{b}[i] = f16(half_nearest({bits}));")
             } else {
-                let to = if self.dtype == DType::F16 { "half_from_single" } else { "brain_from_single" };
+                let to = self.rounds();
                 format!(
                     "let by = (i & 1u) << 4u; let h = {to}({bits}) << by; \
                      atomicAnd(&{b}[i >> 1u], 0xffff0000u >> by); atomicOr(&{b}[i >> 1u], h);"
