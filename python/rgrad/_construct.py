@@ -103,8 +103,9 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
         memory = t.untyped_storage()
         key = ("rgrad memory", str(t.device), memory._cdata, t.dtype)
         if key not in memo:
-            # On a device an element takes four bytes at least.
-            size = t.element_size() if t.device.type == "cpu" else max(4, t.element_size())
+            # On a device integers and bool take four bytes at least.
+            packed = t.device.type == "cpu" or t.is_floating_point()
+            size = t.element_size() if packed else max(4, t.element_size())
             everything = t.detach().as_strided((memory.nbytes() // size,), (1,), 0)
             # The original is kept, too: while the memo is in use, no other memory may get its address.
             memo[key] = everything.clone(), t

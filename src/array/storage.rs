@@ -162,9 +162,9 @@ impl Storage {
         Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() }))
     }
 
-    /// New memory of a device.
-    pub(super) fn on_device(device_handle: DeviceHandle, bytes: usize) -> Result<Storage> {
-        let made = device_handle.backend.allocate(bytes)?;
+    /// New memory of a device, for elements of this dtype.
+    pub(super) fn on_device(device_handle: DeviceHandle, bytes: usize, dtype: DType) -> Result<Storage> {
+        let made = device_handle.backend.allocate(bytes, dtype)?;
         let bytes = made.bytes();
         let memory = StorageMemory::Device(DeferredMemory::of(MemorySource::Device(made)), device_handle, DeviceAddress::default());
         Ok(Storage(Counted::with(|| StorageInner { memory, bytes, version: Counter::default() })))

@@ -50,7 +50,7 @@ impl Array {
         device_handle.backend.has_dtype(dtype)?;
         let n = checked_numel(layout.shape(), device_handle.backend.element_size(dtype))?;
         let bytes = n * device_handle.backend.element_size(dtype);
-        Array::from_parts(Storage::on_device(device_handle, bytes)?, layout, dtype)
+        Array::from_parts(Storage::on_device(device_handle, bytes, dtype)?, layout, dtype)
     }
 
     /// As `empty`, on a device.

@@ -246,7 +246,7 @@ impl Backend for Reference {
     fn has_dtype(&self, _dtype: DType) -> Result<()> {
         Ok(())
     }
-    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+    fn allocate(&self, bytes: usize, _dtype: DType) -> Result<Box<dyn DeviceMemory>> {
         Ok(Box::new(Cells::new(bytes)))
     }
     fn has_room(&self, _bytes: usize) -> bool {

@@ -143,7 +143,7 @@ fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize
 fn new_memory(storage: &Storage, step: &DeferredStep) -> Result<MemorySource> {
     let _line = AllocatingStep::new(step.site);
     Ok(match storage.device_handle() {
-        Some(device_handle) => MemorySource::Device(device_handle.backend.allocate(storage.bytes())?),
+        Some(device_handle) => MemorySource::Device(device_handle.backend.allocate(storage.bytes(), step.out)?),
         None => MemorySource::Own(Buffer::new(storage.bytes())?),
     })
 }

@@ -209,11 +209,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Why it does not.
     fn has_dtype(&self, dtype: DType) -> Result<()>;
 
-    /// New memory.
+    /// New memory, for elements of this dtype.
     ///
     /// # Errors
     /// `ErrorKind::Memory` if there is none.
-    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>>;
+    fn allocate(&self, bytes: usize, dtype: DType) -> Result<Box<dyn DeviceMemory>>;
 
     /// Whether this much memory may be available. Checked before work is deferred, so that a request for too much fails at once.
     fn has_room(&self, bytes: usize) -> bool;

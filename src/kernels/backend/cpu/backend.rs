@@ -38,7 +38,7 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    fn allocate(&self, _bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+    fn allocate(&self, _bytes: usize, _dtype: DType) -> Result<Box<dyn DeviceMemory>> {
         Err(lies_here())
     }
 

@@ -50,7 +50,7 @@ impl Backend for MetaBackend {
         Ok(())
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
+    fn allocate(&self, bytes: usize, _dtype: DType) -> Result<Box<dyn DeviceMemory>> {
         Ok(Box::new(NoMemory(bytes)))
     }
 

@@ -5,8 +5,8 @@ use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::pointwise::many::{ProgramGroup, run_each};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, element_size, grid, matmul, mode, nll, nonzero, norm, pointwise, pool,
-    recurrent, resample, scan, softmax, sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, grid, matmul, mode, nll, nonzero, norm, pointwise, pool, recurrent,
+    resample, scan, scratch_size, softmax, sort, triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
 use crate::backend::requests::{
@@ -124,7 +124,7 @@ fn first<R>(
     let from = match outs.iter().find(|o| o.0 == last) {
         Some((_, b)) => *b,
         None => {
-            own = Buffer::new(context, shape.iter().product::<usize>() * element_size(dtype))?;
+            own = Buffer::new(context, shape.iter().product::<usize>() * scratch_size(dtype))?;
             outs.push((last, &own));
             &own
         }
@@ -195,7 +195,7 @@ pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], ou
 /// computed) twice.
 fn power_norm(context: &Arc<Context>, p: f64, x: &Elements<'_>, over: &[bool], out: BufferView<'_>) -> Result<()> {
     let numel: usize = out.shape.iter().product();
-    let scale = Buffer::new(context, numel * element_size(out.dtype))?;
+    let scale = Buffer::new(context, numel * scratch_size(out.dtype))?;
     let dense = Layout::contiguous_strides(out.shape);
     let scale = BufferView { buffer: &scale, offset: 0, strides: &dense, ..out };
     reduce_elements("norm", DeviceReducer::ExtremeAbs { max: p > 0.0 }, x, None, over, 0.0, &[scale])?;
@@ -218,7 +218,7 @@ pub(super) fn arg_reduce(context: &Arc<Context>, r: &ArgReduce, ins: &[Operand<'
                 None
             } else {
                 let dtype = if values.is_some() { DType::I64 } else { x.dtype() };
-                own = Buffer::new(context, numel * element_size(dtype))?;
+                own = Buffer::new(context, numel * scratch_size(dtype))?;
                 dense = Layout::contiguous_strides(like.shape);
                 Some(BufferView { buffer: &own, offset: 0, shape: like.shape, strides: &dense, dtype })
             };
@@ -267,7 +267,7 @@ pub(super) fn mode(context: &Arc<Context>, m: &Mode, ins: &[Operand<'_>], values
     let x = operand(ins, 0)?;
     let strides = Layout::contiguous_strides(x.shape);
     let numel: usize = x.shape.iter().product();
-    let (sorted, order) = (Buffer::new(context, numel * element_size(x.dtype))?, Buffer::new(context, numel * element_size(DType::I64))?);
+    let (sorted, order) = (Buffer::new(context, numel * scratch_size(x.dtype))?, Buffer::new(context, numel * scratch_size(DType::I64))?);
     let sorted = BufferView { buffer: &sorted, offset: 0, strides: &strides, ..x };
     let order = BufferView { buffer: &order, dtype: DType::I64, ..sorted };
     let keep = x.shape.get(m.dim).copied().unwrap_or(1);

@@ -43,7 +43,7 @@ pub(super) fn random(context: &Arc<Context>, r: &Random, ins: &[Operand<'_>], ou
     let made = HostView { memory: Memory::Host(here.as_ptr()), offset: 0, shape: &[n], strides: &[1], dtype: out.dtype };
     // SAFETY: the buffer has room for all numbers; what draws from probabilities is written by the device itself.
     unsafe { CPU.run(&Request::Random(*r), &[], &[Some(made)])? };
-    let there = Buffer::new(context, n * element_size(out.dtype))?;
+    let there = Buffer::of(context, n * element_size(out.dtype), out.dtype)?;
     // SAFETY: all of it was written just now.
     super::backend::upload(context, unsafe { RawSlice::new(here.as_ptr(), n * out.dtype.size()) }, out.dtype, &there)?;
     let flat = BufferView { shape: &[n], strides: &[1], ..out };

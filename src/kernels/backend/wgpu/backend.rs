@@ -3,6 +3,7 @@
 use super::answer::{self, buffer, output};
 use super::answer_gather as at_positions;
 use super::answer_random::{self, random};
+use super::index::scatter::IN_ORDER;
 use super::pointwise::fused::most_buffers;
 use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{
@@ -11,9 +12,9 @@ use crate::backend::contract::{
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::live_memory::BufferKey;
 use crate::backend::lock_order::Table;
-use crate::backend::requests::{Provenance, Request};
+use crate::backend::requests::{GridPass, Request, Write};
 use crate::error::Result;
-use crate::layout::{BF16, DType, F16};
+use crate::layout::{DType, Layout, Strides};
 use crate::pointwise::Func;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -47,7 +48,7 @@ pub fn current() -> Result<Arc<dyn Backend>> {
     there.map(|w| -> Arc<dyn Backend> { w }).ok_or_else(|| answer::foreign("no device"))
 }
 
-/// A view of floats of 16 bits as what it is in a buffer: float32 numbers.
+/// A view of floats of 16 bits as shaders see it: its buffer widens and rounds them.
 fn as_float32(v: View<'_>) -> View<'_> {
     if v.dtype.is_half() { View { dtype: DType::F32, ..v } } else { v }
 }
@@ -57,25 +58,61 @@ fn runs_in_float32(request: &Request) -> bool {
     !matches!(request, Request::Fill(_) | Request::Copy | Request::Pointwise(_) | Request::Random(_) | Request::Custom(_))
 }
 
+/// Whether results are written several times, each time made from what was written before. Such results are rounded at the end alone.
+fn accumulates(request: &Request, ins: &[Operand<'_>]) -> bool {
+    // Few positions are processed in order; of many, each element is written once.
+    let positions = || if let Some(Operand::View(v)) = ins.get(1) { v.shape } else { &[] };
+    match request {
+        Request::Recurrent(_) => true,
+        Request::IndexWrite(w) => w.how != Write::Set && positions().iter().product::<usize>() <= IN_ORDER,
+        Request::Scatter(s) => s.how != Write::Set && positions().get(s.dim).is_none_or(|n| *n <= IN_ORDER),
+        Request::GridSample(g) => g.pass == GridPass::ImageGradient,
+        _ => false,
+    }
+}
+
 impl Wgpu {
-    /// Runs a request on floats of 16 bits in the shaders of float32, and rounds the results.
+    /// Runs a request on floats of 16 bits in the shaders of float32: elements are widened when they are read, and results are rounded once,
+    /// when they are written.
     ///
     /// # Safety
     /// As for `Backend::run`.
     unsafe fn in_float32(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let ins: SmallVec<[Operand<'_>; 4]> =
             ins.iter().map(|i| if let Operand::View(v) = i { Operand::View(as_float32(*v)) } else { *i }).collect();
-        let wide: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|o| o.map(as_float32)).collect();
-        // SAFETY: the caller's; in a buffer both are the same.
-        unsafe { self.run(request, &ins, &wide)? };
-        if request.provenance() == Provenance::Computed {
-            for (out, wide) in outs.iter().zip(&wide) {
-                if let (Some(out), Some(wide)) = (out, wide)
-                    && out.dtype.is_half()
-                {
-                    answer::copy(&[Operand::View(*wide)], answer::view(out)?)?;
+        if !accumulates(request, &ins) {
+            let wide: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|o| o.map(as_float32)).collect();
+            // SAFETY: the caller's.
+            return unsafe { self.run(request, &ins, &wide) };
+        }
+        let mut own: SmallVec<[Option<(Buffer, Strides)>; 2]> = SmallVec::new();
+        for out in outs {
+            own.push(match out.filter(|o| o.dtype.is_half()) {
+                Some(o) => {
+                    let bytes = o.shape.iter().product::<usize>() * element_size(DType::F32);
+                    Some((Buffer::of(&self.0, bytes, DType::F32)?, Layout::contiguous_strides(o.shape)))
                 }
-            }
+                None => None,
+            });
+        }
+        let wide: SmallVec<[Option<View<'_>>; 2]> = outs
+            .iter()
+            .zip(&own)
+            .map(|(out, own)| match (out, own) {
+                (Some(o), Some((b, strides))) => {
+                    Some(View { memory: Memory::Device(b), offset: 0, shape: o.shape, strides, dtype: DType::F32 })
+                }
+                _ => *out,
+            })
+            .collect();
+        let changed = || outs.iter().zip(&wide).filter_map(|(o, w)| Some((o.as_ref()?, w.as_ref()?))).filter(|(o, _)| o.dtype.is_half());
+        for (out, wide) in changed() {
+            answer::copy(&[Operand::View(*out)], answer::view(wide)?)?;
+        }
+        // SAFETY: the caller's; the new memory has room for the results.
+        unsafe { self.run(request, &ins, &wide)? };
+        for (out, wide) in changed() {
+            answer::copy(&[Operand::View(*wide)], answer::view(out)?)?;
         }
         Ok(())
     }
@@ -115,19 +152,13 @@ pub(super) fn upload(context: &Context, from: RawSlice<'_, u8>, dtype: DType, to
             let wide: Vec<u8> = from.iter().flat_map(|b| [b, 0, 0, 0]).collect();
             context.write(to, 0, RawSlice::from(&wide[..]))
         }
-        DType::F16 => {
-            // SAFETY: as for int16.
-            let numbers = unsafe { RawSlice::<F16>::new(from.as_ptr().cast(), from.len() / 2) };
-            let wide: Vec<u8> = numbers.iter().flat_map(|x| x.to_f32().to_le_bytes()).collect();
-            context.write(to, 0, RawSlice::from(&wide[..]))
+        DType::F16 | DType::BF16 if !from.len().is_multiple_of(4) => {
+            // A transfer has whole words. The last one is the buffer's own.
+            let mut padded = from.to_vec();
+            padded.resize(from.len().next_multiple_of(4), 0);
+            context.write(to, 0, RawSlice::from(&padded[..]))
         }
-        DType::BF16 => {
-            // SAFETY: as for int16.
-            let numbers = unsafe { RawSlice::<BF16>::new(from.as_ptr().cast(), from.len() / 2) };
-            let wide: Vec<u8> = numbers.iter().flat_map(|x| x.to_f32().to_le_bytes()).collect();
-            context.write(to, 0, RawSlice::from(&wide[..]))
-        }
-        DType::I32 | DType::I64 | DType::F32 | DType::F64 => context.write(to, 0, from),
+        DType::F16 | DType::BF16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => context.write(to, 0, from),
     }
 }
 
@@ -144,8 +175,8 @@ impl Backend for Wgpu {
         self.0.supports(dtype)
     }
 
-    fn allocate(&self, bytes: usize) -> Result<Box<dyn DeviceMemory>> {
-        Ok(Box::new(Buffer::new(&self.0, bytes)?))
+    fn allocate(&self, bytes: usize, dtype: DType) -> Result<Box<dyn DeviceMemory>> {
+        Ok(Box::new(Buffer::of(&self.0, bytes, dtype)?))
     }
 
     fn has_room(&self, bytes: usize) -> bool {
@@ -158,26 +189,14 @@ impl Backend for Wgpu {
 
     unsafe fn download(&self, from: &dyn DeviceMemory, start: usize, n: usize, dtype: DType, to: *mut u8) -> Result<()> {
         let size = element_size(dtype);
-        let bytes = self.0.read(buffer(Memory::Device(from))?, start * size, n * size)?;
+        // A transfer has whole words.
+        let (first, end) = ((start * size) & !3, ((start + n) * size).next_multiple_of(4));
+        let bytes = self.0.read(buffer(Memory::Device(from))?, first, if n == 0 { 0 } else { end - first })?;
         match dtype {
             DType::I16 => {
                 for (i, word) in bytes.chunks_exact(4).enumerate() {
                     // SAFETY: i < n, and there is room for n numbers of two bytes, aligned.
                     unsafe { *to.cast::<i16>().add(i) = i16::from_le_bytes([word[0], word[1]]) };
-                }
-            }
-            DType::F16 => {
-                for (i, word) in bytes.chunks_exact(4).enumerate() {
-                    let x = f32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-                    // SAFETY: as for int16.
-                    unsafe { *to.cast::<F16>().add(i) = F16::from_f32(x) };
-                }
-            }
-            DType::BF16 => {
-                for (i, word) in bytes.chunks_exact(4).enumerate() {
-                    let x = f32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-                    // SAFETY: as for int16.
-                    unsafe { *to.cast::<BF16>().add(i) = BF16::from_f32(x) };
                 }
             }
             DType::Bool | DType::U8 | DType::I8 => {
@@ -186,10 +205,12 @@ impl Backend for Wgpu {
                     unsafe { *to.add(i) = word[0] };
                 }
             }
-            // SAFETY: both sides hold n elements of the same size.
-            DType::I32 | DType::I64 | DType::F32 | DType::F64 => unsafe {
-                std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
-            },
+            DType::F16 | DType::BF16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 if n > 0 => {
+                let bytes = &bytes[start * size - first..][..n * size];
+                // SAFETY: both sides hold n elements of the same size.
+                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+            }
+            DType::F16 | DType::BF16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => {}
         }
         Ok(())
     }

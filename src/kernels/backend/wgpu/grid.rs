@@ -11,7 +11,7 @@ use super::wgsl::types::value;
 use super::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, store, store_real, unsupported,
 };
-use super::{Bindings, Buffer, BufferView, element_size};
+use super::{Bindings, Buffer, BufferView, scratch_size};
 use crate::backend::requests::{GridBorder, GridMode, GridPass, GridSample, Write};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
@@ -252,8 +252,8 @@ pub fn grid_sample(s: &GridSample, ins: &[BufferView<'_>], out: BufferView<'_>) 
             if each_share == 0 {
                 return Ok(());
             }
-            let shares = Buffer::new(context, each_share * element_size(dtype))?;
-            let at = Buffer::new(context, s.batch * all * element_size(DType::I64))?;
+            let shares = Buffer::new(context, each_share * scratch_size(dtype))?;
+            let at = Buffer::new(context, s.batch * all * scratch_size(DType::I64))?;
             let mut bindings = Bindings::new();
             let code = GridCode::Shares { g: bindings.read(g.buffer), at: bindings.write(&at) };
             let kernel = kernel(code, bindings.read(grid.buffer), bindings.write(&shares));

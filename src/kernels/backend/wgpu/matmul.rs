@@ -61,7 +61,7 @@ impl MatmulShader {
     fn key(&self, bindings: &Bindings<'_>) -> Key {
         let flags = self.tile as u32 | u32::from(self.along.0) << 4 | u32::from(self.along.1) << 5 | self.rank << 8;
         let [at, writes] = slots(&self.slots, bindings);
-        Key { kind: "matmul", words: SmallVec::from_slice(&[flags, at, writes]) }
+        Key::new("matmul", SmallVec::from_slice(&[flags, at, writes]))
     }
 
     fn source(&self) -> String {

@@ -4,7 +4,8 @@
 //! when a program runs (`array`).
 //!
 //! Elements on the device: f32 and i32 unchanged; bool and uint8 as one `u32`, int8 and int16 as one sign-extended `i32` (WGSL cannot write
-//! single bytes without races); int64 as two words, low first; float64 if the adapter has it. Offsets and strides count elements.
+//! single bytes without races); int64 as two words, low first; float64 if the adapter has it; floats of 16 bits in two bytes (`wgsl::packed`).
+//! Offsets and strides count elements.
 
 mod answer;
 mod attention;
@@ -66,8 +67,13 @@ pub enum PointwiseInput<'a> {
     Unread,
 }
 
-/// Bytes of one element on the device.
+/// Bytes of one element of a tensor on the device.
 pub const fn element_size(dtype: DType) -> usize {
+    if dtype.is_half() { 2 } else { scratch_size(dtype) }
+}
+
+/// Bytes of one element of an intermediate result, in whole words.
+pub const fn scratch_size(dtype: DType) -> usize {
     match dtype {
         DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::F16 | DType::BF16 | DType::F32 => 4,
         DType::I64 | DType::F64 => 8,

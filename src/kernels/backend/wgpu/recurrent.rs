@@ -9,7 +9,7 @@ use super::wgsl::types::value;
 use super::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
-use super::{Bindings, Buffer, BufferView, Context, copy, element_size};
+use super::{Bindings, Buffer, BufferView, Context, copy, scratch_size};
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::requests::{Recurrent, RecurrentCell};
 use crate::error::Result;
@@ -308,7 +308,7 @@ impl<'a> DeviceLayer<'a> {
 
     /// Room for a matrix that one step writes and reads.
     fn scratch(&self, columns: usize) -> Result<Buffer> {
-        Buffer::new(self.context, self.sequences * columns * element_size(self.dtype))
+        Buffer::new(self.context, self.sequences * columns * scratch_size(self.dtype))
     }
 
     /// Steps in the order of the forward pass, or, `back`, in the opposite one.

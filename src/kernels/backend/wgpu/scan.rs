@@ -12,7 +12,7 @@ use super::pointwise::fused::DeviceProgram;
 use super::reduce::reducers::DeviceReducer;
 use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
-use super::{Bindings, Buffer, BufferView, Dispatch, Key, element_size};
+use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
 use crate::backend::requests::ScanKind;
 use crate::error::Result;
 use crate::layout::DType;
@@ -70,7 +70,7 @@ impl ScanShader {
         let [at, writes] = slots(&self.slots, bindings);
         let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, self.from as u32 | (self.to as u32) << 8, at, writes]);
         words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
-        Key { kind: "scan", words }
+        Key::new("scan", words)
     }
 
     fn source(&self, made: Option<(&DeviceProgram<'_>, &LoadFunction)>) -> String {
@@ -328,7 +328,7 @@ fn scan_from(op: &'static str, kind: ScanKind, from: ScanInput<'_>, x: BufferVie
         return job.run(ScanPass::Whole, None);
     }
     let context = out.buffer.context();
-    let bytes = count * blocks * element_size(out.dtype);
+    let bytes = count * blocks * scratch_size(out.dtype);
     let (totals, carried) = (Buffer::new(context, bytes)?, Buffer::new(context, bytes)?);
     job.run(ScanPass::Totals, Some(&totals))?;
     let (shape, strides) = ([count, blocks], [blocks as isize, 1]);
@@ -339,7 +339,7 @@ fn scan_from(op: &'static str, kind: ScanKind, from: ScanInput<'_>, x: BufferVie
 
 /// Elements that an invocation scans in a shared block.
 fn each(to: DType) -> usize {
-    EACH_BYTES / element_size(to)
+    EACH_BYTES / scratch_size(to)
 }
 
 /// Whether a workgroup shares what lies along a dimension of `n` elements, `step` apart, for each of what `kept` walks over. If neighbours

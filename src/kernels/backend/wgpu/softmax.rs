@@ -13,7 +13,7 @@ use super::reduce::rows::{Meeting, RowTile, tree};
 use super::reduce::{DeviceReducer, reduce};
 use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::{types, with_library};
-use super::{Bindings, Buffer, BufferView, Dispatch, Key, element_size};
+use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
 use crate::backend::requests::SoftmaxPass;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
@@ -121,7 +121,7 @@ impl SoftmaxShader {
         let [at, writes] = slots(&self.slots, bindings);
         let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&[flags, tile, at, writes]);
         words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
-        Key { kind: "softmax", words }
+        Key::new("softmax", words)
     }
 
     /// The parameter `i`, a stride that is 1 where rows are dense.
@@ -374,7 +374,7 @@ pub fn softmax(pass: SoftmaxPass, x: BufferView<'_>, dim: usize, g: Option<Buffe
     let reduced: SmallVec<[bool; 8]> = (0..x.shape.len()).map(|d| d == dim).collect();
     let strides = Layout::contiguous_strides(&[count]);
     let shape = [count];
-    let fresh = || Buffer::new(x.buffer.context(), count * element_size(x.dtype));
+    let fresh = || Buffer::new(x.buffer.context(), count * scratch_size(x.dtype));
     let (tops, sums) = (fresh()?, fresh()?);
     let view = |buffer| BufferView { buffer, offset: 0, shape: &shape, strides: &strides, dtype: x.dtype };
     let (top, sum) = (view(&tops), view(&sums));

@@ -7,7 +7,7 @@ pub(super) use super::strided::GROUP;
 use super::strided::{self, Params, StridedWalk};
 use super::wgsl::types::{self, from_words};
 use super::wgsl::with_library;
-use super::{Bindings, Buffer, Context, Dispatch, Key, element_size};
+use super::{Bindings, Buffer, Context, Dispatch, Key, scratch_size};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape};
 use smallvec::SmallVec;
@@ -19,7 +19,7 @@ pub(super) const NONE: &str = "0xffffffffu";
 
 /// Words of one element.
 pub(super) const fn words(dtype: DType) -> usize {
-    element_size(dtype) / 4
+    scratch_size(dtype) / 4
 }
 
 /// The parameters of a kernel; `ParamNames` names them in the same order.
@@ -148,17 +148,17 @@ impl Launch<'_> {
         if groups == 0 {
             return Ok(());
         }
-        if let Some((b, _)) = bindings.slots.iter().find(|(b, _)| b.bytes() / 4 > i32::MAX as usize) {
+        if let Some((b, _)) = bindings.slots.iter().find(|(b, _)| b.bytes() / b.unit() > i32::MAX as usize) {
             return Err(Error::not_implemented(format!(
                 "{op}: tensors of {} bytes are not supported on wgpu yet (at most {}); split the tensor or use .cpu()",
                 b.bytes(),
-                i32::MAX as usize * 4
+                i32::MAX as usize * b.unit()
             )));
         }
         let (writes, count) = (bindings.writes(), bindings.len());
         let mut fields = KeyHasher(SmallVec::from_slice(&[writes, count as u32]));
         kernel.hash(&mut fields);
-        let mut key = Key { kind: K::KIND, words: fields.0 };
+        let mut key = Key::new(K::KIND, fields.0);
         let head = numbers.0.len();
         if let Some(r) = made {
             key.words.extend(r.loader.words.iter().copied());

@@ -471,7 +471,7 @@ pub fn conv(c: &Conv, ins: &[BufferView<'_>], out: BufferView<'_>) -> Result<()>
     if parts == 1 {
         return products.iter().try_for_each(|p| launch(p, out, form));
     }
-    let size = super::element_size(dtype);
+    let size = super::scratch_size(dtype);
     let sums = Buffer::new(context, parts * results * size)?;
     let (shape, strides) = ([parts, results], [results as isize, 1]);
     let sums = BufferView { buffer: &sums, offset: 0, shape: &shape, strides: &strides, dtype };

@@ -8,6 +8,7 @@ use crate::backend::registry::Device;
 use crate::backend::wgpu::native::api::Api;
 use crate::backend::wgpu::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::DType;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -149,10 +150,22 @@ pub struct Buffer {
     /// None only while the buffer is being dropped.
     raw: Option<RawBuffer>,
     bytes: usize,
+    /// How its elements lie: those of 16-bit floats take two bytes. Without a dtype it holds whole words.
+    dtype: Option<DType>,
 }
 
 impl Buffer {
-    /// Uninitialised memory on the device of `context`.
+    /// Uninitialised memory of `bytes` bytes for elements of a tensor.
+    ///
+    /// # Errors
+    /// As for `new`.
+    pub fn of(context: &Arc<Context>, bytes: usize, dtype: DType) -> Result<Buffer> {
+        let mut made = Buffer::new(context, bytes)?;
+        made.dtype = Some(dtype);
+        Ok(made)
+    }
+
+    /// Uninitialised memory on the device of `context`, of whole words: a float of 16 bits takes one.
     ///
     /// # Errors
     /// `ErrorKind::Memory` beyond what the device can bind at once, or when it has no memory left; the device stays usable.
@@ -173,7 +186,7 @@ impl Buffer {
             None => Self::create(context, bytes, capacity)?,
         };
         pool.count(raw.capacity);
-        let made = Buffer { context: context.clone(), raw: Some(raw), bytes };
+        let made = Buffer { context: context.clone(), raw: Some(raw), bytes, dtype: None };
         if live_memory::is_registered(made.raw().capacity) {
             live_memory::add(made.key(), made.raw().capacity);
         }
@@ -207,6 +220,21 @@ impl Buffer {
 
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The dtype of its elements, if they are a tensor's.
+    pub(crate) fn dtype(&self) -> Option<DType> {
+        self.dtype
+    }
+
+    /// Bytes between two numbers that shaders count: those of a word, or of a packed element.
+    pub(crate) fn unit(&self) -> usize {
+        if self.is_packed() { 2 } else { 4 }
+    }
+
+    /// Whether two elements share a word.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.dtype.is_some_and(DType::is_half)
     }
 
     pub fn same(&self, other: &Buffer) -> bool {

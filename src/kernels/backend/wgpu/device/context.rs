@@ -123,7 +123,7 @@ impl Context {
             }
             None => {
                 let align = limits.min_uniform_buffer_offset_alignment as usize;
-                let recorder = Recorder::new(&api, align, features.timestamps)?;
+                let recorder = Recorder::new(&api, align, features)?;
                 let context = Arc::new(Context {
                     api,
                     limits,
@@ -254,11 +254,12 @@ impl Context {
     ///
     /// # Errors
     /// Buffers of another device; more buffers or workgroups than the device allows; errors of the library about the shader.
-    pub fn dispatch(&self, work: Dispatch<'_>) -> Result<()> {
+    pub fn dispatch(&self, mut work: Dispatch<'_>) -> Result<()> {
         self.check()?;
         if work.groups == 0 {
             return Ok(());
         }
+        work.key.packing = work.bindings.packing();
         let op = work.op;
         for (b, _) in &work.bindings.slots {
             if !std::ptr::eq(&**b.context(), self) {

@@ -2,6 +2,7 @@
 
 pub use super::errors::FAULT;
 use crate::backend::wgpu::Buffer;
+use crate::backend::wgpu::wgsl::packed::Packing;
 use smallvec::SmallVec;
 
 /// The key of a shader: equal keys mean equal source and equal bindings. Sizes, strides and numbers are parameters and not part of the key.
@@ -11,6 +12,14 @@ pub struct Key {
     pub kind: &'static str,
     /// The properties that distinguish shaders of one family.
     pub words: SmallVec<[u32; 8]>,
+    /// Set when the shader is dispatched.
+    pub(crate) packing: Packing,
+}
+
+impl Key {
+    pub fn new(kind: &'static str, words: SmallVec<[u32; 8]>) -> Key {
+        Key { kind, words, packing: Packing::default() }
+    }
 }
 
 /// The most buffers of a dispatch: layouts have a bit for each.
@@ -61,6 +70,17 @@ impl<'a> Bindings<'a> {
     /// As `writes`, of up to `MOST_BINDINGS`.
     pub(crate) fn written(&self) -> u128 {
         self.slots.iter().enumerate().fold(0, |m, (i, (_, w))| m | u128::from(*w) << i)
+    }
+
+    /// The bindings whose elements are packed.
+    pub(crate) fn packing(&self) -> Packing {
+        let mut packing = Packing::default();
+        for (slot, (buffer, _)) in self.slots.iter().enumerate() {
+            if let Some(dtype) = buffer.dtype() {
+                packing.add(slot, dtype);
+            }
+        }
+        packing
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -7,6 +7,7 @@ use crate::backend::wgpu::native::api::{Api, Fault};
 use crate::backend::wgpu::native::types::{
     BindGroup, BindGroupLayout, Buffer, BufferBindingType, ComputePipeline, ErrorType, PipelineLayout,
 };
+use crate::backend::wgpu::wgsl::packed;
 use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -67,15 +68,18 @@ pub(crate) struct PipelineCache {
     groups: GenerationCache<BindGroupKey, BindGroup>,
     /// Pipelines made so far.
     made: u64,
+    /// The device has the type `f16`.
+    float16: bool,
 }
 
-impl Default for PipelineCache {
-    fn default() -> Self {
+impl PipelineCache {
+    pub(crate) fn new(float16: bool) -> Self {
         PipelineCache {
             layouts: FxHashMap::default(),
             pipelines: GenerationCache::new(PIPELINES),
             groups: GenerationCache::new(GROUPS),
             made: 0,
+            float16,
         }
     }
 }
@@ -112,6 +116,8 @@ impl PipelineCache {
         let shape = BindingKinds::of(work);
         let layout = self.layout(api, work.op, shape)?;
         let source = (work.source)();
+        let packing = work.key.packing;
+        let source = if packing.is_none() { source } else { packed::lower(&source, packing, self.float16) };
         let (handle, fault) = api.scoped(|| api.create_pipeline(work.key.kind, &source, layout.pipeline));
         if let Some(fault) = fault {
             return Err(refused(work.op, "shader", &fault));

@@ -2,6 +2,7 @@
 //! full. The queue runs all work in the order of its recording.
 
 use super::buffer::{Buffer, RawBuffer};
+use super::context::Features;
 use super::dispatch::Dispatch;
 use super::errors;
 use super::host;
@@ -102,7 +103,7 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
 
 impl Recorder {
     /// `timestamps`: whether the device takes times.
-    pub(crate) fn new(api: &Api, align: usize, timestamps: bool) -> Result<Recorder> {
+    pub(crate) fn new(api: &Api, align: usize, features: Features) -> Result<Recorder> {
         let (own, fault) = api.scoped(|| QueueBuffers {
             ring: api.create_buffer("rgrad parameters", RING, UNIFORM | COPY_DST | COPY_SRC),
             status: api.create_buffer("rgrad status", STATUS_BYTES.next_multiple_of(16), STORAGE | COPY_DST | COPY_SRC),
@@ -125,10 +126,10 @@ impl Recorder {
             unchecked: false,
             submits: 0,
             dispatches: 0,
-            cache: PipelineCache::default(),
+            cache: PipelineCache::new(features.float16),
             own,
             staging: Vec::new(),
-            timer: Timer::new(timestamps),
+            timer: Timer::new(features.timestamps),
         })
     }
 

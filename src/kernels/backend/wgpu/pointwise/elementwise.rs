@@ -75,6 +75,8 @@ struct ElementwisePlan {
     /// Dimensions of the strided operands; 0 if there are none.
     rank: usize,
     writes: u32,
+    /// The outputs are packed and contiguous: an invocation computes the two elements of a word.
+    pairs: bool,
 }
 
 /// The parameter words before the operands' offsets: the number of elements, and the zero that is opaque to the compiler.
@@ -161,6 +163,9 @@ impl ElementwisePlan {
 
     fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
         let ElementText { mut text, values, targets, end } = self.text(HEAD, body);
+        if self.pairs {
+            return self.paired(&text, &values, end);
+        }
         for (k, (value, dtype)) in values.iter().enumerate() {
             let (out, result) = (self.places[k], format!("result{k}"));
             // A name, because a conversion may use its operand twice.
@@ -179,6 +184,32 @@ impl ElementwisePlan {
             strided::entry(),
             param(0),
             param(1),
+        );
+        wgsl::with_library(&shader)
+    }
+}
+
+impl ElementwisePlan {
+    /// As `source`, for outputs of which an invocation owns whole words.
+    fn paired(&self, text: &str, values: &[(String, DType)], end: usize) -> String {
+        let (mut words, mut adds, mut stores) = (String::new(), String::new(), String::new());
+        for (k, (value, dtype)) in values.iter().enumerate() {
+            let slot = self.places[k].slot;
+            let stored = types::convert(*dtype, DType::F32, &format!("result{k}"));
+            let _ = writeln!(words, "var word{k} = 0u;");
+            let _ = writeln!(adds, "let result{k} = {value};\nword{k} |= b{slot}_bits({stored}) << (half << 4u);");
+            let _ = writeln!(stores, "b{slot}_word(({} >> 1u) + w, word{k}, have);", param(HEAD + k));
+        }
+        let declared = self.declared();
+        let shader = format!(
+            "{}{}let w = group * {GROUP}u + lid;\nlet first = {} & 1u;\nunknown = {};\nvar have = 0u;\n{words}\
+             for (var half = 0u; half < 2u; half += 1u) {{\nlet i = 2u * w + half - first;\nif i >= {} {{ continue; }}\n\
+             {text}\n{adds}have |= 1u << half;\n}}\n{stores}}}\n",
+            strided::header(&declared, self.writes, end),
+            strided::entry(),
+            param(HEAD),
+            param(1),
+            param(0),
         );
         wgsl::with_library(&shader)
     }
@@ -215,13 +246,14 @@ pub(crate) fn run_all<const N: usize>(outs: &[BufferView<'_>], work: &Elementwis
     // Declared last, because it must be dropped first: it borrows from the others.
     let mut bindings = Bindings::new();
     (plan, words) = operands.prepared::<N>(work.op, work.code, &mut params, &mut bindings)?;
+    let invocations = if plan.pairs { (numel + first.offset % 2).div_ceil(2) } else { numel };
     first.buffer.context().dispatch(Dispatch {
         op: work.op,
-        key: Key { kind: work.kind, words },
+        key: Key::new(work.kind, words),
         source: &|| plan.source(work.body),
         bindings,
         params: &params,
-        groups: numel.div_ceil(GROUP),
+        groups: invocations.div_ceil(GROUP),
         checked: work.divisor.is_some(),
     })
 }
@@ -290,6 +322,7 @@ impl<'a> Operands<'_, 'a> {
             divisor,
             rank: 0,
             writes: 0,
+            pairs: false,
         };
         for (k, out) in outs.iter().enumerate() {
             params.push(out.offset as u32);
@@ -319,6 +352,10 @@ impl<'a> Operands<'_, 'a> {
             params.push(first.buffer.context().ticket_for(op, Cause::Division));
         }
         plan.writes = bindings.writes();
+        let packed = |(out, place): (&BufferView<'_>, &OperandPlace)| {
+            place.access == OperandAccess::Linear && out.buffer.is_packed() && out.offset % 2 == outs[0].offset % 2
+        };
+        plan.pairs = count > 0 && divisor.is_none() && outs.iter().zip(&plan.places).all(packed);
         // Places stand from the outputs on; without any, the order has the first strides.
         let at = |k: usize| k + inputs - count;
         let strided: SmallVec<[usize; N]> = plan.strided().collect();
@@ -331,7 +368,7 @@ impl<'a> Operands<'_, 'a> {
         }
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();
         words.extend_from_slice(code);
-        words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8]);
+        words.extend([plan.writes, plan.rank as u32 | (count as u32) << 8 | u32::from(plan.pairs) << 16]);
         // Two operands in a word, with sixteen bits each.
         for pair in plan.places.chunks(2) {
             words.push(pair[0].word() | pair.get(1).map_or(0, |p| p.word() << 16));
@@ -414,10 +451,16 @@ pub(crate) mod tests {
             divisor,
             rank: 0,
             writes: (1 << outs.len()) - 1,
+            pairs: false,
         };
         let dtypes = outs.iter().chain(wants);
         plan.places.extend(dtypes.enumerate().map(|(k, d)| OperandPlace { access: OperandAccess::Linear, slot: k as u32, dtype: *d }));
         validate::check(&format!("{name}, dense"), &plan.source(body));
+        if outs.iter().all(|d| d.is_half()) && divisor.is_none() {
+            plan.pairs = true;
+            validate::check(&format!("{name}, in pairs"), &plan.source(body));
+            plan.pairs = false;
+        }
         plan.rank = 3;
         for (k, p) in plan.places.iter_mut().enumerate() {
             p.access = match k.checked_sub(outs.len()) {
@@ -446,6 +489,7 @@ pub(crate) mod tests {
             divisor: None,
             rank: 0,
             writes: 1,
+            pairs: false,
         };
         plan.places.push(OperandPlace { access: OperandAccess::Linear, slot: 0, dtype: out });
         plan.places.extend((0..wants.len()).map(|k| OperandPlace { access: OperandAccess::Linear, slot: 1 + k as u32, dtype }));

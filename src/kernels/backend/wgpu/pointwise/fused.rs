@@ -10,7 +10,7 @@ use crate::backend::program::{Code, StepInput, StepKind};
 use crate::backend::wgpu::pointwise::has_kernel;
 use crate::backend::wgpu::wgsl::expr::{Formula, ShaderExpr, Sheet};
 use crate::backend::wgpu::wgsl::types;
-use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, element_size};
+use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, scratch_size};
 use crate::error::{Error, Result};
 use crate::layout::{BF16, DType, F16, Scalar};
 use crate::pointwise::Part;
@@ -140,7 +140,7 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Pro
     let numel: usize = shape.iter().product();
     let kept = |j: usize| outputs.iter().find(|o| o.0 == j).map(|o| o.1);
     let own: Vec<Option<Buffer>> = (0..code.steps.len())
-        .map(|j| if kept(j).is_some() { Ok(None) } else { Buffer::new(context, numel * element_size(code.steps[j].out)).map(Some) })
+        .map(|j| if kept(j).is_some() { Ok(None) } else { Buffer::new(context, numel * scratch_size(code.steps[j].out)).map(Some) })
         .collect::<Result<_>>()?;
     for (j, step) in code.steps.iter().enumerate() {
         let mut one = step.clone();

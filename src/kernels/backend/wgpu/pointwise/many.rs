@@ -202,7 +202,7 @@ fn together(context: &Context, code: &Code, dtype: DType, outputs: &[usize], gro
     words.extend(all.chunks(4).map(|four| four.iter().enumerate().fold(0, |w, (k, slot)| w | slot << (8 * k))));
     context.dispatch(Dispatch {
         op,
-        key: Key { kind: "program over groups", words },
+        key: Key::new("program over groups", words),
         source: &|| plan.source(),
         bindings,
         params: &params,

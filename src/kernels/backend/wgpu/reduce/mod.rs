@@ -103,7 +103,7 @@ impl ReduceShader {
         ];
         let mut words = SmallVec::from_slice(&words);
         words.extend(loader.iter().flat_map(|l| l.words.iter().copied()));
-        Key { kind: "reduce", words }
+        Key::new("reduce", words)
     }
 
     fn operands(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Reductions in WGSL: the accumulator, how an element becomes an accumulator, how accumulators merge, and how results are written.
 
 use crate::backend::requests::Reducer;
-use crate::backend::wgpu::element_size;
+use crate::backend::wgpu::scratch_size;
 use crate::backend::wgpu::strided::{element, param};
 use crate::backend::wgpu::wgsl::types::{convert, from_words};
 use crate::layout::DType;
@@ -170,12 +170,12 @@ impl DeviceReducer {
                     (_, DType::F64) => "vec2<u32>(x.x, x.y & 0x7fffffffu)",
                     _ => "abs(x)",
                 };
-                c.size = element_size(from);
+                c.size = scratch_size(from);
                 ahead(&mut c.text, from, max);
                 c.simple(e, &lowest(from), e, lift, "select(b, a, ahead(a, b))");
             }
             DeviceReducer::Place { max } => {
-                c.size = if element_size(from) == 8 { 16 } else { 8 };
+                c.size = if scratch_size(from) == 8 { 16 } else { 8 };
                 ahead(&mut c.text, from, max);
                 let _ = write!(
                     c.text,
@@ -282,7 +282,7 @@ impl DeviceReducer {
             DeviceReducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
             DeviceReducer::Dot => {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
-                c.size = element_size(from);
+                c.size = scratch_size(from);
                 c.simple(e, &format!("{e}()"), e, lift, merge);
                 c.store = match from {
                     DType::U8 => "{0}[k] = a & 255u;",

@@ -15,6 +15,7 @@
 //! (`f32_lit(bits)` is a number in the same way.)
 
 pub mod expr;
+pub mod packed;
 pub mod types;
 #[cfg(test)]
 pub(super) mod validate;
@@ -23,8 +24,9 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 /// The library's files: items (`fn`, `const`, `var`) with a blank line between them and none inside.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     include_str!("f32_base.wgsl"),
+    include_str!("half.wgsl"),
     include_str!("int64.wgsl"),
     include_str!("f32_exp_log.wgsl"),
     include_str!("f32_trig.wgsl"),
