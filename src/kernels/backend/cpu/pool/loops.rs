@@ -92,21 +92,22 @@ pub(super) struct TapCode {
     pub kernel: i32,
     pub start: i32,
     pub stride: i32,
-    /// The reciprocal of the dilation, times 2^32, rounded up. Places in a window are multiples of the dilation below 2^32, so products with it have
-    /// the exact quotient in their upper half.
-    pub per_tap: u64,
-}
-
-/// The taps of a row of windows.
-pub(super) fn dilated_taps_of_row(at: &[i32], code: TapCode, to: &mut [u8]) {
-    let mask = (1i32 << code.shift) - 1;
-    for (o, (at, to)) in at.iter().zip(to).enumerate() {
-        let along = (at & mask) - (code.start + o as i32 * code.stride);
-        *to = ((at >> code.shift) * code.kernel + ((along as u64 * code.per_tap) >> 32) as i32) as u8;
-    }
+    /// The reciprocal of the dilation, which is more than 1, times 2^32, rounded up. Places in a window are multiples of the dilation below 2^32, so
+    /// products with it have the exact quotient in their upper half.
+    pub per_tap: u32,
 }
 
 vectorised! {
+    /// The taps of a row of windows.
+    fn dilated_taps_of_row[T: Pooled](at: &[i32], code: TapCode, to: &mut [u8]) {
+        let (mask, per_tap) = ((1i32 << code.shift) - 1, u64::from(code.per_tap));
+        for (o, (at, to)) in at.iter().zip(to).enumerate() {
+            let along = (at & mask) - (code.start + o as i32 * code.stride);
+            let k = (u64::from(along.cast_unsigned()) * per_tap) >> 32;
+            *to = ((at >> code.shift) * code.kernel + k as i32) as u8;
+        }
+    }
+
     /// As `dilated_taps_of_row`, without dilation.
     fn taps_of_row[T: Pooled](at: &[i32], code: TapCode, to: &mut [u8]) {
         let mask = (1i32 << code.shift) - 1;

@@ -4,7 +4,7 @@ use super::loops::{
     NOWHERE, Pooled, TapCode, along_any_row, along_row, best_of, dilated_taps_of_row, larger_row, larger_values, largest_of, taps_of_row,
     values_along_row,
 };
-use super::{Padded, RowTile, Spans, each_plane, each_tile};
+use super::{Padded, RowTile, Spans, TILE, each_plane, each_tile};
 use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::interrupt::Ticks;
@@ -230,9 +230,9 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                     kernel: a.kernel as i32,
                     start: a.start(t.from) as i32,
                     stride: a.stride as i32,
-                    per_tap: (1u64 << 32).div_ceil(a.dilation as u64),
+                    per_tap: (1u64 << 32).div_ceil(a.dilation as u64) as u32,
                 };
-                if a.dilation == 1 { taps_of_row::<T>(&s.to_at, code, to) } else { dilated_taps_of_row(&s.to_at, code, to) }
+                if a.dilation == 1 { taps_of_row::<T>(&s.to_at, code, to) } else { dilated_taps_of_row::<T>(&s.to_at, code, to) }
             }
         }
     });
@@ -317,19 +317,24 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const
             };
             to.fill(T::ZERO);
             let ticks = Ticks::default();
-            let mut all = g.iter().zip(taps);
+            let mut o = 0;
             for od in 0..d.output {
                 let first = d.start(od) * depth + h.start(0) * row + w.start(0);
                 for oh in 0..h.output {
                     let mut start = first + (oh * h.stride) as isize * row;
-                    for (g, tap) in all.by_ref().take(w.output) {
+                    let here = o..o + w.output;
+                    o = here.end;
+                    // A tick for each element would cost as much as the addition.
+                    for (g, taps) in g[here.clone()].chunks(TILE).zip(taps[here].chunks(TILE)) {
                         ticks.tick();
-                        let i = start + distance[*tap as usize];
-                        match to.get_mut(i as usize) {
-                            Some(to) => *to = to.plus(*g),
-                            None => bad.store((*tap).into(), Ordering::Relaxed),
+                        for (g, tap) in g.iter().zip(taps) {
+                            let i = start + distance[*tap as usize];
+                            match to.get_mut(i as usize) {
+                                Some(to) => *to = to.plus(*g),
+                                None => bad.store((*tap).into(), Ordering::Relaxed),
+                            }
+                            start += w.stride as isize;
                         }
-                        start += w.stride as isize;
                     }
                 }
             }
