@@ -4,7 +4,7 @@ use super::loops::{
     NOWHERE, Pooled, TapCode, along_any_row, along_row, best_of, dilated_taps_of_row, larger_row, larger_values, largest_of, taps_of_row,
     values_along_row,
 };
-use super::{Padded, RowTile, Spans, TILE, each_plane, each_tile};
+use super::{Padded, RowTile, Spans, each_plane, each_tile};
 use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::interrupt::Ticks;
@@ -317,24 +317,20 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const
             };
             to.fill(T::ZERO);
             let ticks = Ticks::default();
-            let mut o = 0;
+            // Slices of each row in place of this iterator were a quarter slower.
+            let mut all = g.iter().zip(taps);
             for od in 0..d.output {
                 let first = d.start(od) * depth + h.start(0) * row + w.start(0);
                 for oh in 0..h.output {
                     let mut start = first + (oh * h.stride) as isize * row;
-                    let here = o..o + w.output;
-                    o = here.end;
-                    // A tick for each element would cost as much as the addition.
-                    for (g, taps) in g[here.clone()].chunks(TILE).zip(taps[here].chunks(TILE)) {
+                    for (g, tap) in all.by_ref().take(w.output) {
                         ticks.tick();
-                        for (g, tap) in g.iter().zip(taps) {
-                            let i = start + distance[*tap as usize];
-                            match to.get_mut(i as usize) {
-                                Some(to) => *to = to.plus(*g),
-                                None => bad.store((*tap).into(), Ordering::Relaxed),
-                            }
-                            start += w.stride as isize;
+                        let i = start + distance[*tap as usize];
+                        match to.get_mut(i as usize) {
+                            Some(to) => *to = to.plus(*g),
+                            None => bad.store((*tap).into(), Ordering::Relaxed),
                         }
+                        start += w.stride as isize;
                     }
                 }
             }
