@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Where windows begin, and how many elements they have.
 enum Windows {
-    Spans([Spans; 3]),
+    Spans(Box<[Spans; 3]>),
     /// For each plane the first elements along each axis, and the sizes.
     Given(Vec<usize>),
 }
@@ -25,7 +25,7 @@ impl Windows {
     /// `starts` is null, or has as many numbers as `p` says.
     unsafe fn new(p: &Pool, starts: *const i64) -> Windows {
         if starts.is_null() {
-            return Windows::Spans([Spans::of(&p.axes[0]), Spans::of(&p.axes[1]), Spans::of(&p.axes[2])]);
+            return Windows::Spans(Box::new(p.axes.each_ref().map(Spans::of)));
         }
         let mut all = with_room(p.planes * p.starts());
         for _ in 0..p.planes {
@@ -140,7 +140,7 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
         let first = (d_span.0 * h + h_span.0) * w;
         // The numbers of the first rows inside, of those of the window.
         let (first_d, first_h) = match &windows {
-            Windows::Spans([d, h, _]) => (d.tap[t.depth], h.tap[t.height]),
+            Windows::Spans(s) => (s[0].tap[t.depth], s[1].tap[t.height]),
             Windows::Given(_) => (0, 0),
         };
         s.v.clear();
