@@ -10,6 +10,8 @@
 //! a tile of 2x2 results is `A (G g G' * B d B') A'`, where `g` are the 3x3 weights, `d` the 4x4 elements of the image and `*` is elementwise.
 //! Place `4 i + j` of sixteen is row `i`, column `j`.
 
+#![allow(clippy::needless_range_loop, reason = "indices that the compiler knows keep vectors in registers")]
+
 use crate::backend::cpu::conv::geometry::Strip;
 use crate::backend::cpu::conv::patches::LoadPlan;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
