@@ -521,11 +521,11 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
 
 /// Runs a node's vjp and returns the gradients for its edges, which the caller fits to the edges.
 pub(crate) fn run_vjp(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads) -> Result<Grads> {
-    run_vjp_before(node, needs, grads, AfterRun::default())
+    run_vjp_with(node, needs, grads, AfterRun::default())
 }
 
-/// As `run_vjp`, where it is known what nobody looks at afterwards.
-pub(in crate::autograd) fn run_vjp_before(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads, after: AfterRun) -> Result<Grads> {
+/// As `run_vjp`, for a caller that knows what nobody looks at afterwards.
+pub(in crate::autograd) fn run_vjp_with(node: &std::sync::Arc<Node>, needs: &[bool], grads: &Grads, after: AfterRun) -> Result<Grads> {
     let cx = VjpCx::new(node, needs).with_after(after);
     let made = match node.op() {
         NodeOp::Pointwise(p) => p.vjp(&cx, grads),

@@ -5,7 +5,7 @@ use crate::autograd::diagnostics::anomaly;
 use crate::autograd::diagnostics::missing_gradient;
 use crate::autograd::diagnostics::profiler::{self, HandedProfile};
 use crate::autograd::diagnostics::{growing_graph, unused_total};
-use crate::autograd::dispatch::apply::run_vjp_before;
+use crate::autograd::dispatch::apply::run_vjp_with;
 use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
 use crate::autograd::dispatch::mode::{self, Mode, ModeGuard};
@@ -497,10 +497,9 @@ impl<'a> GraphTask<'a> {
         };
         let _site = Inherit::new(site);
         let event = if self.profiled { profiler::backward(node) } else { None };
-        let after =
-            AfterRun { gradients_unread: given.is_none(), saved_unread: given.is_none() && !self.retain_graph && self.anomaly.is_none() };
-        let run = || run_vjp_before(node, &needs, &grads, after);
-        let mut outs = within(|| node.name(), run).map_err(|e| with_forward_line(e, node))?;
+        let after = AfterRun::in_pass(given.is_some(), self.retain_graph || self.anomaly.is_some());
+        let made = within(|| node.name(), || run_vjp_with(node, &needs, &grads, after));
+        let mut outs = made.map_err(|e| with_forward_line(e, node))?;
         drop(event);
         drop(grads);
         if let Some(given) = &given {
@@ -521,8 +520,7 @@ impl<'a> GraphTask<'a> {
         if self.anomaly == Some(true)
             && let Some(k) = anomaly::first_nan(&outs)?
         {
-            let e = Error::runtime(format!("Function '{}' returned nan values in its {k}th output.", node.name()));
-            let e = with_forward_line(e, node);
+            let e = with_forward_line(Error::runtime(format!("Function '{}' returned nan values in its {k}th output.", node.name())), node);
             return Err(match anomaly::first_forward(self.nodes.iter().map(|v| &**v.node)) {
                 Some(note) => e.note(note),
                 None => e,

@@ -93,6 +93,13 @@ pub(in crate::autograd) struct AfterRun {
     pub saved_unread: bool,
 }
 
+impl AfterRun {
+    /// Of a run in a pass: `is_shown` if the gradients are shown to hooks afterwards, `is_kept` if the node may run again.
+    pub fn in_pass(is_shown: bool, is_kept: bool) -> AfterRun {
+        AfterRun { gradients_unread: !is_shown, saved_unread: !is_shown && !is_kept }
+    }
+}
+
 /// What hooks have unpacked of a node, by position.
 pub(super) type Unpacked = SmallVec<[Option<Tensor>; 2]>;
 

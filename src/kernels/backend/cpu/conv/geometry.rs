@@ -23,7 +23,7 @@ impl Axis {
         self.taps.iter().map(|t| t.0).min().unwrap_or(0)
     }
 
-    fn most(&self) -> isize {
+    pub fn most(&self) -> isize {
         self.taps.iter().map(|t| t.0).max().unwrap_or(0)
     }
 }

@@ -85,20 +85,24 @@ impl LoadPlan {
         unsafe {
             match lanes {
                 [one] if one.mask == self.full => V::load(from.wrapping_offset(one.from)),
-                _ => lanes.iter().fold(V::zero(), |x, l| x.merge(from.wrapping_offset(l.from), l.mask)),
+                _ => {
+                    // Loops, not closures: the compiler does not give those the instruction set.
+                    let mut x = V::zero();
+                    for l in lanes {
+                        x = x.merge(from.wrapping_offset(l.from), l.mask);
+                    }
+                    x
+                }
             }
         }
     }
-}
 
-impl LoadPlan {
     /// Vector `v` at each of the taps.
     ///
     /// # Safety
     /// The strip is readable, and the machine has the instruction set.
     #[inline(always)]
     pub unsafe fn load_taps<V: PanelVector, const N: usize>(&self, v: usize, from: *const V::Number, taps: &[isize; N], to: &mut [V; N]) {
-        // Loops, not closures: the compiler does not give those the instruction set.
         // SAFETY: the caller's: each lane that is read lies in the strip.
         unsafe {
             match self.of(v) {
@@ -117,11 +121,7 @@ impl LoadPlan {
                 }
                 lanes => {
                     for t in 0..N {
-                        let mut x = V::zero();
-                        for l in lanes {
-                            x = x.merge(from.wrapping_offset(l.from + taps[t]), l.mask);
-                        }
-                        to[t] = x;
+                        to[t] = self.load(lanes, from.wrapping_offset(taps[t]));
                     }
                 }
             }

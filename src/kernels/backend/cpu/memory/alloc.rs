@@ -312,7 +312,6 @@ impl Drop for Buffer {
 mod tests {
     use super::*;
 
-    // One test, because the counters are global and tests run in parallel.
     #[test]
     fn a_larger_idle_buffer_serves_if_none_fits() {
         let mut idle = FreeList { buffers: vec![(30, 1), (20, 2), (10, 3), (20, 4)], bytes: 80, spare: 0 };
@@ -320,6 +319,7 @@ mod tests {
         assert_eq!((idle.take(10), idle.bytes, idle.spare), (Some((10, 3)), 30, 5));
     }
 
+    // One test, because the counters are global and tests run in parallel.
     #[test]
     fn bytes_are_counted_reused_and_refused() {
         let big = 64 << 20;

@@ -102,7 +102,7 @@ fn failed(what: &str, span: Option<[(&'static str, u32); 2]>, fault: &Fault) -> 
 }
 
 impl Recorder {
-    /// `timestamps`: whether the device takes times.
+    /// For a device with these features; `align`: that of parameters in a uniform buffer.
     pub(crate) fn new(api: &Api, align: usize, features: Features) -> Result<Recorder> {
         let (own, fault) = api.scoped(|| QueueBuffers {
             ring: api.create_buffer("rgrad parameters", RING, UNIFORM | COPY_DST | COPY_SRC),

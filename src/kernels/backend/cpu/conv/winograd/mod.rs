@@ -15,7 +15,7 @@ pub(super) mod weight;
 
 use self::transforms::{PLACES, TilePanels, WeightsToTransform, transform_results, transform_tiles, transform_weights};
 use super::gather::{Gather, GatherPhase, TASKS, WORTH};
-use super::geometry::{Patches, Strip};
+use super::geometry::{Axis, Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, room};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
@@ -35,15 +35,15 @@ const APART: usize = 16;
 /// Rows of weights that a thread transforms at a time.
 const WEIGHT_ROWS: usize = 16;
 /// What transforms take, in multiply-adds: of one weight, and of a tile of one channel or row.
-const WEIGHT: usize = 700;
-const TILE: usize = 150;
+const WEIGHT_COST: usize = 700;
+const TILE_COST: usize = 150;
 
 /// The tiles of a result, and where its weights lie.
 struct Tiled<'a> {
     phase: &'a GatherPhase,
     tiles: Patches,
-    /// The place of the weight that meets row `i` and column `j` of a patch, at `3 i + j`.
-    places: [usize; 9],
+    /// Where the weight lies that meets row `i` and column `j` of a patch, at `3 i + j`.
+    taps: [usize; 9],
 }
 
 /// A part of the result.
@@ -58,28 +58,23 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
     let [phase] = g.phases else { return None };
     let p = &phase.patches;
     let [a, b, c] = &p.axes;
-    if a.taps.len() != 1 || phase.places.step != [1; 3] {
+    let is_three = |axis: &Axis| axis.stride == 1 && axis.taps.len() == 3 && axis.most() - axis.least() == 2;
+    if a.taps.len() != 1 || a.stride != 1 || !is_three(b) || !is_three(c) || phase.places.step != [1; 3] {
         return None;
     }
-    let mut places = [usize::MAX; 9];
+    // In either order: the gradient of the image meets the weights from the last one on.
+    let mut taps = [0; 9];
     for (i, y) in b.taps.iter().enumerate() {
         for (j, x) in c.taps.iter().enumerate() {
-            let (row, column) = ((y.0 - b.least()) as usize, (x.0 - c.least()) as usize);
-            if row < 3 && column < 3 {
-                places[3 * row + column] = *phase.weights.taps.get(i * c.taps.len() + j)?;
-            }
+            taps[(3 * (y.0 - b.least()) + x.0 - c.least()) as usize] = phase.weights.taps[3 * i + j];
         }
-    }
-    let is_three = [b, c].iter().all(|axis| axis.stride == 1 && axis.taps.len() == 3);
-    if !is_three || a.stride != 1 || places.contains(&usize::MAX) {
-        return None;
     }
     let tiles = p.in_tiles();
     let (all, results) = (tiles.batch.saturating_mul(tiles.positions()), p.batch.saturating_mul(p.positions()));
     let weights = g.channels * g.rows;
     let plain = results.saturating_mul(9 * weights);
-    let ours = all.saturating_mul(PLACES * weights + TILE * (g.channels + g.rows)).saturating_add(WEIGHT * weights);
-    (ours < plain).then_some(Tiled { phase, tiles, places })
+    let ours = all.saturating_mul(PLACES * weights + TILE_COST * (g.channels + g.rows)).saturating_add(WEIGHT_COST * weights);
+    (ours < plain).then_some(Tiled { phase, tiles, taps })
 }
 
 /// Computes it in this way if that may be and gains. True means that it has been done, and that all results are finite.
@@ -111,7 +106,7 @@ unsafe fn run(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) ->
             from: g.weights.wrapping_add(from.at(group, 0, 0)),
             row: from.row,
             channel: from.channel,
-            places: t.places,
+            taps: t.taps,
             channels: g.channels,
             to: to.at(group * PLACES * slab),
             slab,

@@ -87,8 +87,8 @@ pub(super) struct WeightsToTransform<T> {
     pub from: *const T,
     pub row: usize,
     pub channel: usize,
-    /// The place of each of the nine weights.
-    pub places: [usize; 9],
+    /// Where each of the nine weights lies.
+    pub taps: [usize; 9],
     pub channels: usize,
     pub to: *mut T,
     /// Elements between places.
@@ -116,7 +116,7 @@ unsafe fn weights_on<V: PanelVector>(w: &WeightsToTransform<V::Number>, rows: Ra
                 unsafe {
                     for c in 0..n {
                         for t in 0..9 {
-                            lanes[t][c] = *from.add(c * w.channel + w.places[t]);
+                            lanes[t][c] = *from.add(c * w.channel + w.taps[t]);
                         }
                     }
                     let half = V::splat(V::Number::HALF);
@@ -156,7 +156,7 @@ on_vectors! {
 /// The strip has sixteen taps and is readable, and there is room.
 #[inline(always)]
 unsafe fn tiles_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, strip: &Strip, to: TilePanels<V::Number>) {
-    let taps: &[isize; PLACES] = strip.taps[..].try_into().unwrap_or(&[0; PLACES]);
+    let taps: &[isize; PLACES] = strip.taps[..].try_into().expect("tiles have sixteen taps");
     for v in 0..plan.vectors() {
         let at = to.to.wrapping_add(v / to.vectors * to.panel + v % to.vectors * V::LANES);
         // SAFETY: the caller's.
@@ -235,7 +235,7 @@ on_vectors! {
 /// The strips have sixteen taps and are readable, and there is room.
 #[inline(always)]
 unsafe fn tiles_transposed_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, strip: &Strip, to: TransposedTiles<V::Number>) {
-    let taps: &[isize; PLACES] = strip.taps[..].try_into().unwrap_or(&[0; PLACES]);
+    let taps: &[isize; PLACES] = strip.taps[..].try_into().expect("tiles have sixteen taps");
     let mut square = [[V::Number::ZERO; 16 * 16]; PLACES];
     for v in 0..plan.vectors() {
         // SAFETY: the caller's.
@@ -265,7 +265,7 @@ on_vectors! {
 /// The strip has four taps and is readable, and there is room.
 #[inline(always)]
 unsafe fn gradients_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, strip: &Strip, to: TilePanels<V::Number>) {
-    let taps: &[isize; 4] = strip.taps[..].try_into().unwrap_or(&[0; 4]);
+    let taps: &[isize; 4] = strip.taps[..].try_into().expect("tiles of the gradient have four taps");
     for v in 0..plan.vectors() {
         let at = to.to.wrapping_add(v / to.vectors * to.panel + v % to.vectors * V::LANES);
         // SAFETY: the caller's.

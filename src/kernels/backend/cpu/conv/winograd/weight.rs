@@ -4,7 +4,7 @@
 use super::transforms::{
     GradientParts, PLACES, TilePanels, TransposedTiles, transform_gradients, transform_parts, transform_tiles_transposed,
 };
-use super::{APART, TILE, WEIGHT};
+use super::{APART, TILE_COST, WEIGHT_COST};
 use crate::backend::cpu::conv::gather::{TASKS, WORTH};
 use crate::backend::cpu::conv::geometry::{Patches, Strip};
 use crate::backend::cpu::conv::patches::{LoadPlan, clear, fill, room};
@@ -64,8 +64,8 @@ pub(in crate::backend::cpu::conv) unsafe fn run_if_it_fits<T: CoreNumber, S: Sto
     let (all, results) = (s.batch.saturating_mul(image.positions()), s.batch.saturating_mul(s.output.iter().product()));
     let weights = s.in_channels * s.out_channels;
     let plain = results.saturating_mul(9 * weights);
-    let transforms = TILE * (s.in_channels + s.out_channels * s.in_channels.div_ceil(CHANNELS));
-    let ours = all.saturating_mul(PLACES * weights + transforms).saturating_add(2 * WEIGHT * weights);
+    let transforms = TILE_COST * (s.in_channels + s.out_channels * s.in_channels.div_ceil(CHANNELS));
+    let ours = all.saturating_mul(PLACES * weights + transforms).saturating_add(2 * WEIGHT_COST * weights);
     if ours >= plain {
         return false;
     }
