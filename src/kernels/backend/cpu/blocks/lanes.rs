@@ -35,6 +35,19 @@ pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
     unsafe fn sigmoid(self) -> Self;
     unsafe fn tanh(self) -> Self;
 
+    /// Adds `a[r * a_rs + k * a_cs] * b[k]` to row `r` of the sums for `n` steps `k`; a step of `b` is W vectors. False, and nothing is added,
+    /// where there is no loop of its own for such a tile.
+    #[inline(always)]
+    unsafe fn add_steps<const M: usize, const W: usize>(
+        _sums: &mut [[Self; W]; M],
+        _a: *const Self::T,
+        _steps: (isize, isize),
+        _b: *const Self::T,
+        _n: usize,
+    ) -> bool {
+        false
+    }
+
     /// The task, compiled for these instructions.
     unsafe fn run<K: BlockTask<Self::T>>(task: &K);
 
@@ -209,6 +222,8 @@ plain!(f64, math::f64::exp::<Base>, math::f64::sigmoid::<Base>, math::f64::tanh:
 mod registers {
     use super::*;
     use crate::backend::cpu::math::{f32, f64};
+    #[cfg(not(miri))]
+    use crate::backend::cpu::matmul::six_by_two::{dense_f32, dense_f64};
     use std::arch::x86_64::*;
 
     impl Lanes for F32x16 {
@@ -295,9 +310,11 @@ mod registers {
 
     macro_rules! register {
         ($(#[$doc:meta])* $name:ident = $register:ident of $t:ty, $n:literal x $rows:literal, $instance:ident, $math:ident,
-         $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $above:ident $one:ident $number:ident) => {
+         $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $above:ident $one:ident $number:ident
+         $(, $six_by_two:ident)?) => {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
+            #[repr(transparent)]
             pub(in crate::backend::cpu) struct $name($register);
 
             impl Lanes for $name {
@@ -370,6 +387,24 @@ mod registers {
                     // SAFETY: the caller's.
                     unsafe { self.each($math::tanh::<Avx2>) }
                 }
+                $(
+                    #[cfg(not(miri))]
+                    #[inline(always)]
+                    unsafe fn add_steps<const M: usize, const W: usize>(
+                        sums: &mut [[Self; W]; M],
+                        a: *const $t,
+                        steps: (isize, isize),
+                        b: *const $t,
+                        n: usize,
+                    ) -> bool {
+                        if M != 6 || W != 2 {
+                            return false;
+                        }
+                        // SAFETY: the caller's; the sums are so many, and each is a register.
+                        unsafe { $six_by_two(&mut *(&raw mut *sums).cast(), a, steps, b, n) };
+                        true
+                    }
+                )?
                 compiled!($instance);
             }
         };
@@ -378,12 +413,14 @@ mod registers {
     register!(
         /// Eight `f32` of AVX2.
         F32x8 = __m256 of f32, 8 x 6, avx2, f32,
-        _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps above_8 _mm_load_ss _mm_cvtss_f32
+        _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps above_8 _mm_load_ss _mm_cvtss_f32,
+        dense_f32
     );
     register!(
         /// Four `f64` of AVX2.
         F64x4 = __m256d of f64, 4 x 6, avx2, f64,
-        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64
+        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64,
+        dense_f64
     );
     register!(
         /// Eight `f64` of AVX-512.

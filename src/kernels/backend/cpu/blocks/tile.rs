@@ -105,19 +105,21 @@ unsafe fn tile<V: Lanes, const M: usize, const W: usize, const T: bool>(p: &Bloc
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::splat(V::T::ZERO); W]; M];
-        for _ in 0..p.k {
-            let mut columns = [V::splat(V::T::ZERO); W];
-            for (w, column) in columns.iter_mut().enumerate() {
-                *column = V::load(b.wrapping_add(w * V::N));
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let x = V::broadcast(a.wrapping_add(i * row_step));
-                for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = x.fma(column, *sum);
+        if !V::add_steps(&mut sums, a, (row_step as isize, column_step as isize), b, p.k) {
+            for _ in 0..p.k {
+                let mut columns = [V::splat(V::T::ZERO); W];
+                for (w, column) in columns.iter_mut().enumerate() {
+                    *column = V::load(b.wrapping_add(w * V::N));
                 }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let x = V::broadcast(a.wrapping_add(i * row_step));
+                    for (sum, column) in sums.iter_mut().zip(columns) {
+                        *sum = x.fma(column, *sum);
+                    }
+                }
+                a = a.wrapping_add(column_step);
+                b = b.wrapping_add(W * V::N);
             }
-            a = a.wrapping_add(column_step);
-            b = b.wrapping_add(W * V::N);
         }
         for (i, sums) in sums.iter().enumerate() {
             for (w, sum) in sums.iter().enumerate() {

@@ -1,5 +1,5 @@
 //! Matrix products over any strides: tiny ones with a plain loop, matrix times vector and times few rows (`gemm_skinny`) with loops of this
-//! module, all others tile by tile with the crate `gemm`.
+//! module, those that are worth it on machines with AVX2 with our own packing (`packed`), all others tile by tile with the crate `gemm`.
 //!
 //! Not here: broadcasting of batches and transposes (`array/matmul.rs`).
 //!
@@ -9,18 +9,20 @@
 mod array_vector;
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
+mod packed;
 pub(super) mod panel_vector;
 pub(super) mod panels;
 #[cfg(target_arch = "x86_64")]
 mod shuffles;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod six_by_two;
+pub(super) mod six_by_two;
 pub(super) mod stored_as;
 pub(super) mod turned;
 #[cfg(test)]
 mod vector_tests;
 
 use super::memory::room::{filled, with_room};
+use super::num::instruction_set;
 use super::reduce::reducers::Numeric;
 use super::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -115,6 +117,9 @@ macro_rules! float_product {
                     #[cfg(target_arch = "x86_64")]
                     if self::gemm_skinny::product(m, n, k, a, b, out, parallel) {
                         return;
+                    }
+                    if packed::is_faster(instruction_set(), (m, n, k), b) {
+                        return packed::product(instruction_set(), (m, n, k), a, b, out, parallel);
                     }
                     let copy = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
                     let b = copy.as_ref().map_or(b, |copy| copy.mat);

@@ -65,13 +65,13 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn parted(self, b: Self) -> (Self, Self);
     /// Lanes of `self` and `b` in turn: the inverse of `parted`.
     unsafe fn interleaved(self, b: Self) -> (Self, Self);
-    /// Adds `a[r * a_rs + k] * b[k]` to row `r` of the sums for `n` steps `k`; a step of `b` is C vectors. False, and nothing is added, where
+    /// Adds `a[r * a_rs + k * a_cs] * b[k]` to row `r` of the sums for `n` steps `k`; a step of `b` is C vectors. False, and nothing is added, where
     /// there is no loop of its own for this.
     #[inline(always)]
     unsafe fn add_dense<const R: usize, const C: usize>(
         _sums: &mut [[Self; C]; R],
         _a: *const Self::Number,
-        _a_rs: isize,
+        _steps: (isize, isize),
         _b: *const Self::Number,
         _n: usize,
     ) -> bool {
@@ -284,14 +284,14 @@ macro_rules! avx2 {
             unsafe fn add_dense<const R: usize, const C: usize>(
                 sums: &mut [[Self; C]; R],
                 a: *const $t,
-                a_rs: isize,
+                steps: (isize, isize),
                 b: *const $t,
                 n: usize,
             ) -> bool {
                 let is_six_by_two = R == 6 && C == 2;
                 if is_six_by_two {
                     // SAFETY: the caller's; R and C are what the cast says.
-                    unsafe { $dense(&mut *(&raw mut *sums).cast(), a, a_rs, b, n) };
+                    unsafe { $dense(&mut *(&raw mut *sums).cast(), a, steps, b, n) };
                 }
                 is_six_by_two
             }

@@ -201,7 +201,7 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                     let end = depth.min(first + AHEAD);
                     let (of_a, of_b) = (a[0].wrapping_add(first), b.wrapping_add(first * panel));
                     // With fewer columns than the panel has, steps of `b` are further apart than C vectors.
-                    if C < V::VECTORS || !V::add_dense(&mut sums, of_a, p.a_rs, of_b, end - first) {
+                    if C < V::VECTORS || !V::add_dense(&mut sums, of_a, (p.a_rs, 1), of_b, end - first) {
                         for k in first..end {
                             add!(b.wrapping_add(k * panel), k as isize);
                         }

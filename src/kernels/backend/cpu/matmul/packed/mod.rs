@@ -1,0 +1,234 @@
+//! Products of which both operands are packed: our own form of what the crate `gemm` does, for machines with AVX2, where it was measured to be
+//! faster. All threads share what is packed. (`gemm`, tile by tile, packs an operand once for each tile: two Zen 3 cores took 106 of the 180
+//! GFLOP/s that they have for products of 1024, and its own division among threads was slower yet.)
+//!
+//! `pack` lays operands out, `tile` multiplies. Not here: which products are computed in this way (`super::MatrixProduct`).
+//!
+//! The sum over k is cut by sizes alone, and its parts are added in order, so the bits are the same for any number of threads.
+
+mod pack;
+mod tile;
+
+use self::pack::{pack_columns, pack_rows, room_of_rows};
+use self::tile::{PackedBlock, RowsLie, multiply};
+use super::Mat;
+use super::panel_vector::{CoreNumber, widths};
+use crate::backend::cpu::blocks::scratch;
+use crate::backend::cpu::num::InstructionSet;
+use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::error::throw;
+
+/// Bytes of a panel of the right operand. It stays in the first cache (32 KB) while rows pass by.
+const PANEL: usize = 16 << 10;
+/// Bytes that are packed at a time of the right operand, and of the left one.
+const PACKED: [usize; 2] = [2 << 20, 512 << 10];
+/// The most rows of a task: with the depth of a panel they stay in the second cache.
+const ROWS: usize = 96;
+/// Tasks that are enough for all threads.
+const TASKS: usize = 16;
+/// Multiply-adds of the smallest task.
+const TASK: usize = 1 << 19;
+/// Columns of the right operand up to which rows that are dense along k are read where they lie.
+const FEW: usize = 64;
+/// Elements of the smallest task that packs.
+const PACK_TASK: usize = 1 << 14;
+
+/// Multiply-adds, and rows, from which on this is faster than the crate `gemm`, which need not pack where there is so little to do.
+const WORTH: (usize, usize) = (1 << 18, 32);
+/// As `WORTH`, where the right operand is dense along k, as the weight of `linear` is: `gemm` packs that slowly.
+const WORTH_ALONG: (usize, usize) = (1 << 12, 4);
+
+/// Whether such a product is computed here. Of AVX-512 and of other machines it has not been measured.
+pub(super) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
+    let (work, rows) = if b.rs == 1 && b.cs != 1 { WORTH_ALONG } else { WORTH };
+    is_avx2(isa) && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
+}
+
+fn is_avx2(isa: InstructionSet) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return isa == InstructionSet::Avx2;
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n).
+///
+/// # Panics
+/// With a memory error, if there is no room for what is packed.
+///
+/// # Safety
+/// The machine has the instruction set; the operands are readable, `out` is writable and overlaps neither; none of the sizes is 0.
+pub(super) unsafe fn product<T: CoreNumber>(
+    isa: InstructionSet,
+    (m, n, k): (usize, usize, usize),
+    a: Mat<T>,
+    b: Mat<T>,
+    out: *mut T,
+    parallel: bool,
+) {
+    let (width, _) = widths::<T>(isa);
+    // Parts of the depth, columns and rows that are packed together.
+    let depth = k.div_ceil(k.div_ceil(PANEL / (width * size_of::<T>())));
+    let [right, left] = PACKED.map(|bytes| bytes / size_of::<T>() / depth);
+    let wide = n.div_ceil(n.div_ceil(right)).next_multiple_of(width).min(n.next_multiple_of(width));
+    let parts = (right / wide).clamp(1, k.div_ceil(depth));
+    let deep = (parts * depth).min(k);
+    let tall = m.div_ceil(m.div_ceil((left / parts).max(ROWS)));
+    // Tasks divide columns first, and rows where there are too few panels.
+    let panels = wide / width;
+    let wanted = if parallel { (tall * wide * deep / TASK).clamp(1, TASKS) } else { 1 };
+    let across = panels.div_ceil(panels.div_ceil(wanted));
+    let rows = tall.div_ceil(tall.div_ceil(ROWS).max(wanted.div_ceil(across)));
+    let in_place = n <= FEW && a.cs == 1;
+    let part_of_rows = if in_place { 0 } else { room_of_rows::<T>(isa, rows, depth) };
+
+    let room = |n: usize| scratch::<T>(n).unwrap_or_else(|e| throw(e));
+    let (columns_room, rows_room) = (room(deep * wide), room(tall.div_ceil(rows) * parts * part_of_rows));
+    let [packed_columns, packed_rows] = [&columns_room, &rows_room].map(|room| SharedPointer::new(room.as_ptr().cast::<T>()));
+    let out = SharedPointer::new(out);
+    let run = |tasks: usize, f: &(dyn Fn(usize) + Sync)| if parallel { parallel_for(tasks, f) } else { (0..tasks).for_each(f) };
+
+    for j in (0..n).step_by(wide) {
+        let columns = wide.min(n - j);
+        let panels = columns.div_ceil(width);
+        for first in (0..k).step_by(deep) {
+            let deep = deep.min(k - first);
+            let parts = deep.div_ceil(depth);
+            for i in (0..m).step_by(tall) {
+                let tall = tall.min(m - i);
+                let down = tall.div_ceil(rows);
+                // The right operand is packed with the first rows, for all.
+                let each = (PACK_TASK / (deep * width)).clamp(1, panels);
+                let before = if i == 0 { panels.div_ceil(each) } else { 0 };
+                let after = if in_place { 0 } else { down * parts };
+                run(before + after, &|t| {
+                    // SAFETY: the caller's; each task packs panels, or rows, of its own.
+                    unsafe {
+                        if let Some(t) = t.checked_sub(before) {
+                            let (row, at) = (t / parts * rows, t % parts * depth);
+                            let a = Mat { ptr: a.at(i + row, first + at), ..a };
+                            pack_rows::<T>(isa, rows.min(tall - row), depth.min(deep - at), a, packed_rows.at(t * part_of_rows));
+                        } else {
+                            let column = t * each * width;
+                            let b = Mat { ptr: b.at(first, j + column), ..b };
+                            pack_columns::<T>(isa, deep, (each * width).min(columns - column), b, packed_columns.at(column * deep));
+                        }
+                    }
+                });
+                let each = panels.div_ceil(across);
+                let across = panels.div_ceil(each);
+                run(down * across, &|t| {
+                    let (row, column) = (t / across * rows, t % across * each * width);
+                    for part in 0..parts {
+                        let at = part * depth;
+                        let (a, lie) = if in_place {
+                            (a.at(i + row, first + at), RowsLie::Apart(a.rs))
+                        } else {
+                            (packed_rows.at((t / across * parts + part) * part_of_rows).cast_const(), RowsLie::Packed)
+                        };
+                        let block = PackedBlock {
+                            rows: rows.min(tall - row),
+                            columns: (each * width).min(columns - column),
+                            depth: depth.min(deep - at),
+                            a,
+                            lie,
+                            b: packed_columns.at(column * deep + at * width).cast_const(),
+                            panel: width * deep,
+                            out: out.at((i + row) * n + j + column),
+                            out_rs: n,
+                            add: first + at > 0,
+                        };
+                        // SAFETY: the caller's; everything is packed, and each task has results of its own.
+                        unsafe { multiply::<T>(isa, &block) };
+                    }
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::threads::set_num_threads;
+    use super::*;
+    use crate::backend::cpu::num::best;
+
+    /// Below every tile; tails of rows and columns; several parts of the depth; more columns, and rows, than are packed together.
+    const SIZES: [(usize, usize, usize); 13] = [
+        (1, 1, 1),
+        (2, 3, 4),
+        (5, 9, 7),
+        (7, 13, 5),
+        (8, 16, 33),
+        (33, 65, 300),
+        (64, 10, 512),
+        (97, 70, 17),
+        (98, 31, 40),
+        (131, 200, 40),
+        (3, 4200, 10),
+        (9, 2100, 530),
+        (1100, 80, 259),
+    ];
+
+    fn check<T: CoreNumber + PartialEq + std::fmt::Debug>(number: impl Fn(usize) -> T) {
+        let sets = [InstructionSet::Base, best()];
+        for (m, n, k) in if cfg!(miri) { &SIZES[..6] } else { &SIZES[..] } {
+            let (m, n, k) = (*m, *n, *k);
+            let (x, y): (Vec<T>, Vec<T>) =
+                ((0..3 * m * k).map(|i| number(i * 7 + i / 5)).collect(), (0..3 * n * k).map(|i| number(i * 3 + i / 7)).collect());
+            // Dense along k, along the other dimension, and neither.
+            for (ra, ca) in [(k, 1), (1, m), (2 * k + 1, 1), (3 * k, 3)] {
+                for (rb, cb) in [(n, 1), (1, k), (3 * n, 3)] {
+                    let a = Mat { ptr: x.as_ptr(), rs: ra as isize, cs: ca as isize };
+                    let b = Mat { ptr: y.as_ptr(), rs: rb as isize, cs: cb as isize };
+                    let mut want = vec![T::ZERO; m * n];
+                    for (i, row) in want.chunks_mut(n).enumerate() {
+                        for p in 0..k {
+                            for (j, sum) in row.iter_mut().enumerate() {
+                                *sum = sum.plus(x[i * ra + p * ca].times(y[p * rb + j * cb]));
+                            }
+                        }
+                    }
+                    for (isa, threads) in sets.iter().flat_map(|isa| [(*isa, 1), (*isa, 3)]) {
+                        set_num_threads(threads);
+                        let mut got = vec![T::HALF; m * n + 1];
+                        // SAFETY: the data and the result have the sizes, and this machine has the instruction set.
+                        unsafe { product::<T>(isa, (m, n, k), a, b, got.as_mut_ptr(), threads > 1) };
+                        assert_eq!(got.pop(), Some(T::HALF), "written beyond the end: {m}x{n}x{k}");
+                        assert!(got == want, "{m}x{n}x{k}, {isa:?}, rows {ra} {ca}, columns {rb} {cb}");
+                    }
+                }
+            }
+        }
+        set_num_threads(2);
+    }
+
+    // Small whole numbers, whose sums are exact in any order.
+
+    #[test]
+    fn products_of_float32() {
+        check(|i| (i % 11) as f32 - 5.0);
+    }
+
+    #[test]
+    fn products_of_float64() {
+        check(|i| (i % 11) as f64 - 5.0);
+    }
+
+    #[test]
+    fn a_row_of_nan_stays_in_its_row() {
+        let (m, n, k) = (13, 21, 9);
+        for lie in [(k as isize, 1), (1, m as isize)] {
+            let (mut x, y) = (vec![1f32; m * k], vec![1f32; n * k]);
+            for p in 0..k {
+                x[(12 * lie.0 + p as isize * lie.1) as usize] = f32::NAN;
+            }
+            let a = Mat { ptr: x.as_ptr(), rs: lie.0, cs: lie.1 };
+            let b = Mat { ptr: y.as_ptr(), rs: n as isize, cs: 1 };
+            let mut got = vec![0f32; m * n];
+            // SAFETY: the data and the result have the sizes.
+            unsafe { product::<f32>(best(), (m, n, k), a, b, got.as_mut_ptr(), false) };
+            assert!(got[..12 * n].iter().all(|v| *v == k as f32) && got[12 * n..].iter().all(|v| v.is_nan()));
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Copies of operands in panels: rows of the left one, or columns of the right one, that meet in a tile lie together for each step of the depth.
+
+use super::tile::panels_of_rows;
+use crate::backend::cpu::matmul::Mat;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::num::InstructionSet;
+use crate::backend::cpu::reduce::reducers::Numeric;
+
+/// Panels of dense rows that are written side by side: longer stretches of each row are read.
+const TOGETHER: usize = 4;
+
+/// Numbers that packed rows take.
+pub(super) fn room_of_rows<T: CoreNumber>(isa: InstructionSet, rows: usize, depth: usize) -> usize {
+    // SAFETY: the instruction set is only asked for its sizes.
+    unsafe { rows_room::<T>(isa, rows, depth) }
+}
+
+on_vectors! {
+    fn rows_room<T>(rows: usize, depth: usize) -> usize = rows_room_on
+}
+
+#[inline(always)]
+unsafe fn rows_room_on<V: PanelVector>(rows: usize, depth: usize) -> usize {
+    panels_of_rows::<V>(rows).map(|p| p.rows * depth).sum::<usize>().next_multiple_of(V::LANES) + V::LANES
+}
+
+on_vectors! {
+    /// Packs `columns` columns of a right operand, panel after panel; a last one with fewer columns is filled with zeros.
+    fn pack_columns<T>(depth: usize, columns: usize, x: Mat<T>, to: *mut T) = pack_columns_on
+}
+
+/// # Safety
+/// The operand is readable, and there is room for whole panels.
+#[inline(always)]
+unsafe fn pack_columns_on<V: PanelVector>(depth: usize, columns: usize, x: Mat<V::Number>, to: *mut V::Number) {
+    let (mut column, panel) = (0, V::WIDTH * depth);
+    // SAFETY: the caller's.
+    unsafe {
+        if x.cs == 1 {
+            while columns - column >= TOGETHER * V::WIDTH {
+                let to = to.add(column * depth);
+                for k in 0..depth {
+                    let from = x.at(k, column);
+                    for q in 0..TOGETHER {
+                        copy_row::<V>(from.add(q * V::WIDTH), to.add(q * panel + k * V::WIDTH));
+                    }
+                }
+                column += TOGETHER * V::WIDTH;
+            }
+            while columns - column >= V::WIDTH {
+                let to = to.add(column * depth);
+                for k in 0..depth {
+                    copy_row::<V>(x.at(k, column), to.add(k * V::WIDTH));
+                }
+                column += V::WIDTH;
+            }
+        }
+        while column < columns {
+            let x = Mat { ptr: x.at(0, column), ..x };
+            pack_any::<V>(depth, V::WIDTH.min(columns - column), V::WIDTH, x, to.add(column * depth));
+            column += V::WIDTH;
+        }
+    }
+}
+
+/// # Safety
+/// V::WIDTH numbers are readable, and writable.
+#[inline(always)]
+unsafe fn copy_row<V: PanelVector>(from: *const V::Number, to: *mut V::Number) {
+    for c in 0..V::VECTORS {
+        // SAFETY: the caller's.
+        unsafe { V::load(from.add(c * V::LANES)).store(to.add(c * V::LANES)) };
+    }
+}
+
+on_vectors! {
+    /// Packs `rows` rows of a left operand, panel after panel.
+    fn pack_rows<T>(rows: usize, depth: usize, x: Mat<T>, to: *mut T) = pack_rows_on
+}
+
+/// # Safety
+/// The operand is readable, and there is the room that `room_of_rows` says.
+#[inline(always)]
+unsafe fn pack_rows_on<V: PanelVector>(rows: usize, depth: usize, x: Mat<V::Number>, to: *mut V::Number) {
+    let (mut row, mut to) = (0, to);
+    for panel in panels_of_rows::<V>(rows) {
+        // SAFETY: the caller's.
+        unsafe {
+            let x = Mat { ptr: x.at(row, 0), ..x }.t();
+            match panel.rows {
+                4 if x.cs == 1 && panel.here == 4 => copy_rows::<V, 4>(depth, x, to),
+                6 if x.cs == 1 && panel.here == 6 => copy_rows::<V, 6>(depth, x, to),
+                8 if x.cs == 1 && panel.here == 8 => copy_rows::<V, 8>(depth, x, to),
+                _ => pack_any::<V>(depth, panel.here, panel.rows, x, to),
+            }
+            to = to.add(panel.rows * depth);
+        }
+        row += panel.rows;
+    }
+}
+
+/// # Safety
+/// The matrix of `depth` x R is readable, and there is room for it.
+#[inline(always)]
+unsafe fn copy_rows<V: PanelVector, const R: usize>(depth: usize, x: Mat<V::Number>, to: *mut V::Number) {
+    for k in 0..depth {
+        // SAFETY: the caller's.
+        unsafe { to.add(k * R).cast::<[V::Number; R]>().write_unaligned(x.at(k, 0).cast::<[V::Number; R]>().read_unaligned()) };
+    }
+}
+
+/// Packs one panel of `width` columns, of which there are `here`; the others are zeros.
+///
+/// # Safety
+/// `depth` x `here` elements are readable, and there is room for `depth * width` and V::LANES more.
+#[inline(always)]
+unsafe fn pack_any<V: PanelVector>(depth: usize, here: usize, width: usize, x: Mat<V::Number>, to: *mut V::Number) {
+    let mut k = 0;
+    // SAFETY: the caller's.
+    unsafe {
+        if x.rs == 1 {
+            while k + V::LANES <= depth {
+                // A vector may reach into the next step, which is written after it: steps go up, and within one the columns go down.
+                for first in (0..width).step_by(V::LANES).rev() {
+                    let column = |c: usize| {
+                        if first + c < here { V::load(x.at(k, first + c)) } else { V::zero() }
+                    };
+                    V::put_transposed(column, to.add(k * width + first), width);
+                }
+                k += V::LANES;
+            }
+        }
+        for k in k..depth {
+            for c in 0..width {
+                *to.add(k * width + c) = if c < here { *x.at(k, c) } else { V::Number::ZERO };
+            }
+        }
+    }
+}

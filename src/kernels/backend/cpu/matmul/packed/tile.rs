@@ -1,0 +1,172 @@
+//! Products of packed blocks, tile by tile: the sums of some rows and of a panel's columns are in registers.
+
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+
+/// Rows that lie together in a packed left operand, of which `here` are rows of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PanelOfRows {
+    pub rows: usize,
+    pub here: usize,
+}
+
+/// Rows are divided into as many full panels as leave those of four a good number of rows.
+#[inline(always)]
+pub(super) fn panels_of_rows<V: PanelVector>(rows: usize) -> impl Iterator<Item = PanelOfRows> {
+    let (whole, rest) = (rows / V::ROWS, rows % V::ROWS);
+    let (whole, fours) = match rest {
+        0 => (whole, 0),
+        5.. => (whole + 1, 0),
+        // Two fours in place of a six and one or two.
+        _ if V::ROWS + rest <= 8 && whole > 0 => (whole - 1, 2),
+        _ => (whole, 1),
+    };
+    (0..whole + fours).map(move |p| {
+        let (first, size) = if p < whole { (p * V::ROWS, V::ROWS) } else { (whole * V::ROWS + (p - whole) * 4, 4) };
+        PanelOfRows { rows: size, here: size.min(rows - first) }
+    })
+}
+
+/// How rows of the left operand lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RowsLie {
+    /// In panels, one after the other.
+    Packed,
+    /// So many elements apart, each dense along the depth.
+    Apart(isize),
+}
+
+/// A product of rows and packed columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PackedBlock<T> {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub a: *const T,
+    pub lie: RowsLie,
+    pub b: *const T,
+    /// Elements between panels of `b`.
+    pub panel: usize,
+    pub out: *mut T,
+    pub out_rs: usize,
+    /// Whether it is added to the output, or else overwrites it.
+    pub add: bool,
+}
+
+on_vectors! {
+    /// Computes the product.
+    fn multiply<T>(p: &PackedBlock<T>) = multiply_on
+}
+
+/// # Safety
+/// The operands are readable, and the output is writable; nothing else writes there.
+#[inline(always)]
+unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
+    for (q, column) in (0..p.columns).step_by(V::WIDTH).enumerate() {
+        let width = V::WIDTH.min(p.columns - column);
+        let b = p.b.wrapping_add(q * p.panel);
+        let (mut a, mut out) = (p.a, p.out.wrapping_add(column));
+        for panel in panels_of_rows::<V>(p.rows) {
+            if let (0, RowsLie::Apart(rs)) = (q, p.lie) {
+                // Rows that come next are fetched while these are multiplied.
+                for r in 0..panel.rows as isize {
+                    let next = a.wrapping_offset((panel.rows as isize + r) * rs);
+                    for k in (0..p.depth).step_by(64 / size_of::<V::Number>()) {
+                        // SAFETY: nothing is read.
+                        unsafe { V::bring(next.wrapping_add(k)) };
+                    }
+                }
+            }
+            let steps = match p.lie {
+                RowsLie::Packed => (1, panel.rows as isize),
+                RowsLie::Apart(rs) => (rs, 1),
+            };
+            macro_rules! tile {
+                ($R:literal, $here:expr) => {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match width.div_ceil(V::LANES) {
+                            1 => tile::<V, $R, 1>(p, (a, steps), b, out, $here, width),
+                            3 if V::VECTORS == 3 => tile::<V, $R, 3>(p, (a, steps), b, out, $here, width),
+                            _ => tile::<V, $R, 2>(p, (a, steps), b, out, $here, width),
+                        }
+                    }
+                };
+            }
+            match (panel.rows, p.lie) {
+                (_, RowsLie::Apart(rs)) if panel.here < panel.rows => {
+                    // The rows that a panel lacks are not there to be read.
+                    for _ in 0..panel.here {
+                        tile!(1, 1);
+                        a = a.wrapping_offset(rs);
+                        out = out.wrapping_add(p.out_rs);
+                    }
+                    break;
+                }
+                (8, _) if V::ROWS == 8 => tile!(8, panel.here),
+                (6, _) if V::ROWS == 6 => tile!(6, panel.here),
+                _ => tile!(4, panel.here),
+            }
+            a = match p.lie {
+                RowsLie::Packed => a.wrapping_add(panel.rows * p.depth),
+                RowsLie::Apart(rs) => a.wrapping_offset(panel.rows as isize * rs),
+            };
+            out = out.wrapping_add(panel.here * p.out_rs);
+        }
+    }
+}
+
+/// # Safety
+/// As for `multiply`.
+#[allow(clippy::needless_range_loop, reason = "indices that the compiler knows keep the sums in registers")]
+#[inline(always)]
+unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
+    p: &PackedBlock<V::Number>,
+    (a, (rs, cs)): (*const V::Number, (isize, isize)),
+    b: *const V::Number,
+    out: *mut V::Number,
+    here: usize,
+    width: usize,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        for r in 0..R {
+            // Read, or written, after the product; both ends, since the columns may lie in two lines.
+            let out = out.wrapping_add(r.min(here - 1) * p.out_rs);
+            V::bring(out);
+            V::bring(out.wrapping_add(width - 1));
+        }
+        let mut sums = [[V::zero(); C]; R];
+        // With fewer columns than a panel has, steps of `b` are further apart than C vectors.
+        if C < V::VECTORS || !V::add_dense(&mut sums, a, (rs, cs), b, p.depth) {
+            for k in 0..p.depth {
+                let mut row = [V::zero(); C];
+                for c in 0..C {
+                    row[c] = V::load(b.wrapping_add(k * V::WIDTH + c * V::LANES));
+                }
+                for r in 0..R {
+                    let x = V::splat(*a.wrapping_offset(r as isize * rs + k as isize * cs));
+                    for c in 0..C {
+                        sums[r][c] = x.fma(row[c], sums[r][c]);
+                    }
+                }
+            }
+        }
+        let last = width - (C - 1) * V::LANES;
+        for r in 0..R {
+            if r >= here {
+                break;
+            }
+            let to = out.wrapping_add(r * p.out_rs);
+            for c in 0..C {
+                let to = to.wrapping_add(c * V::LANES);
+                if c + 1 < C || last == V::LANES {
+                    let sum = if p.add { sums[r][c].plus(V::load(to)) } else { sums[r][c] };
+                    sum.store(to);
+                } else {
+                    let sum = if p.add { sums[r][c].plus(V::load_first(to, last)) } else { sums[r][c] };
+                    sum.store_first(to, last);
+                }
+            }
+        }
+    }
+}
