@@ -153,10 +153,25 @@ unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, scale: V
     // SAFETY: the caller's.
     unsafe {
         let (scale, less, along) = (V::splat(scale), V::splat(V::T::ZERO).minus(V::splat(lse)), V::splat(along));
-        for c in (0..padded).step_by(V::N) {
-            let w = V::load(x.add(c)).fma(scale, less).exp();
-            w.store(x.add(c));
-            V::load(dx.add(c)).minus(along).times(w).store(dx.add(c));
+        let mut c = 0;
+        while c < padded {
+            let many = if c + 4 * V::N <= padded { 4 } else { 1 };
+            let (x, dx) = (x.add(c), dx.add(c));
+            let mut w = [less; 4];
+            for (i, w) in w.iter_mut().enumerate().take(many) {
+                *w = V::load(x.add(i * V::N)).fma(scale, less);
+            }
+            if many == 4 {
+                V::exp_four(&mut w);
+            } else {
+                w[0] = w[0].exp();
+            }
+            for (i, w) in w.iter().enumerate().take(many) {
+                w.store(x.add(i * V::N));
+                let dx = dx.add(i * V::N);
+                V::load(dx).minus(along).times(*w).store(dx);
+            }
+            c += many * V::N;
         }
     }
 }

@@ -157,17 +157,24 @@ unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V {
         let shift = V::splat(shift);
         let mut sum = [V::splat(V::T::ZERO); 2];
         let mut j = 0;
-        while j + 2 * V::N <= n {
-            let (a, b) = (V::load(x.add(j)).minus(shift).exp(), V::load(x.add(j + V::N)).minus(shift).exp());
-            a.store(x.add(j));
-            b.store(x.add(j + V::N));
-            sum = [sum[0].plus(a), sum[1].plus(b)];
-            j += 2 * V::N;
+        while j + 4 * V::N <= n {
+            let x = x.add(j);
+            let mut v = [shift; 4];
+            for (i, v) in v.iter_mut().enumerate() {
+                *v = V::load(x.add(i * V::N)).minus(shift);
+            }
+            V::exp_four(&mut v);
+            for (i, v) in v.iter().enumerate() {
+                v.store(x.add(i * V::N));
+                sum[i % 2] = sum[i % 2].plus(*v);
+            }
+            j += 4 * V::N;
         }
-        if j < n {
+        while j < n {
             let a = V::load(x.add(j)).minus(shift).exp();
             a.store(x.add(j));
             sum[0] = sum[0].plus(a);
+            j += V::N;
         }
         sum[0].plus(sum[1])
     }

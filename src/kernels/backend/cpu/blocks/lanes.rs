@@ -32,6 +32,14 @@ pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
     /// Whether any number is larger than the other one, or nan.
     unsafe fn is_above(self, o: Self) -> bool;
     unsafe fn exp(self) -> Self;
+    /// `exp` of each, in place.
+    #[inline(always)]
+    unsafe fn exp_four(v: &mut [Self; 4]) {
+        for v in v {
+            // SAFETY: as for all.
+            *v = unsafe { v.exp() };
+        }
+    }
     unsafe fn sigmoid(self) -> Self;
     unsafe fn tanh(self) -> Self;
 
@@ -376,6 +384,30 @@ mod registers {
                 unsafe fn exp(self) -> Self {
                     // SAFETY: the caller's.
                     unsafe { self.each($math::exp::<Avx2>) }
+                }
+                /// In steps that all four take side by side: the operations of one number wait for each other.
+                #[inline(always)]
+                unsafe fn exp_four(v: &mut [Self; 4]) {
+                    const N: usize = 4 * $n;
+                    let (mut r, mut slope, mut t) = ([0.0; N], [0.0; N], [0.0; N]);
+                    // SAFETY: the caller's; there is room for four.
+                    unsafe {
+                        for (i, v) in v.iter().enumerate() {
+                            $store(r.as_mut_ptr().add(i * $n), v.0);
+                        }
+                        for i in 0..N {
+                            (r[i], t[i]) = $math::exp_reduced::<Avx2>(r[i]);
+                        }
+                        for i in 0..N {
+                            slope[i] = $math::exp_slope::<Avx2>(r[i]);
+                        }
+                        for i in 0..N {
+                            r[i] = $math::exp_scaled::<Avx2>(r[i], slope[i], t[i]);
+                        }
+                        for (i, v) in v.iter_mut().enumerate() {
+                            v.0 = $load(r.as_ptr().add(i * $n));
+                        }
+                    }
                 }
                 #[inline(always)]
                 unsafe fn sigmoid(self) -> Self {

@@ -28,8 +28,11 @@ const ROWS: usize = 96;
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
 const TASK: usize = 1 << 19;
-/// Columns of the right operand up to which rows that are dense along k are read where they lie.
-const FEW: usize = 64;
+/// Columns of the right operand up to which rows that are dense along k are read where they lie; the first number is of rows that lie a
+/// multiple of `PAGE` apart, which compete for a few lines of the first cache.
+const FEW: [usize; 2] = [256, 1024];
+/// Bytes.
+const PAGE: usize = 4 << 10;
 /// Elements of the smallest task that packs.
 const PACK_TASK: usize = 1 << 14;
 
@@ -79,7 +82,8 @@ pub(super) unsafe fn product<T: CoreNumber>(
     let wanted = if parallel { (tall * wide * deep / TASK).clamp(1, TASKS) } else { 1 };
     let across = panels.div_ceil(panels.div_ceil(wanted));
     let rows = tall.div_ceil(tall.div_ceil(ROWS).max(wanted.div_ceil(across)));
-    let in_place = n <= FEW && a.cs == 1;
+    let is_page = (a.rs.unsigned_abs() * size_of::<T>()).is_multiple_of(PAGE);
+    let in_place = a.cs == 1 && n <= FEW[usize::from(!is_page)];
     let part_of_rows = if in_place { 0 } else { room_of_rows::<T>(isa, rows, depth) };
 
     let room = |n: usize| scratch::<T>(n).unwrap_or_else(|e| throw(e));

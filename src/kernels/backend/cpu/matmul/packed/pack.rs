@@ -57,7 +57,8 @@ unsafe fn pack_columns_on<V: PanelVector>(depth: usize, columns: usize, x: Mat<V
         }
         while column < columns {
             let x = Mat { ptr: x.at(0, column), ..x };
-            pack_any::<V>(depth, V::WIDTH.min(columns - column), V::WIDTH, x, to.add(column * depth));
+            let here = V::WIDTH.min(columns - column);
+            pack_any::<V>(depth, (here, V::WIDTH), x, columns - column - here, to.add(column * depth));
             column += V::WIDTH;
         }
     }
@@ -91,7 +92,7 @@ unsafe fn pack_rows_on<V: PanelVector>(rows: usize, depth: usize, x: Mat<V::Numb
                 4 if x.cs == 1 && panel.here == 4 => copy_rows::<V, 4>(depth, x, to),
                 6 if x.cs == 1 && panel.here == 6 => copy_rows::<V, 6>(depth, x, to),
                 8 if x.cs == 1 && panel.here == 8 => copy_rows::<V, 8>(depth, x, to),
-                _ => pack_any::<V>(depth, panel.here, panel.rows, x, to),
+                _ => pack_any::<V>(depth, (panel.here, panel.rows), x, rows.saturating_sub(row + panel.rows), to),
             }
             to = to.add(panel.rows * depth);
         }
@@ -109,17 +110,24 @@ unsafe fn copy_rows<V: PanelVector, const R: usize>(depth: usize, x: Mat<V::Numb
     }
 }
 
-/// Packs one panel of `width` columns, of which there are `here`; the others are zeros.
+/// Packs one panel of `width` columns, of which there are `here`; the others are zeros. `after` more columns follow it in the matrix.
 ///
 /// # Safety
 /// `depth` x `here` elements are readable, and there is room for `depth * width` and V::LANES more.
 #[inline(always)]
-unsafe fn pack_any<V: PanelVector>(depth: usize, here: usize, width: usize, x: Mat<V::Number>, to: *mut V::Number) {
+unsafe fn pack_any<V: PanelVector>(depth: usize, (here, width): (usize, usize), x: Mat<V::Number>, after: usize, to: *mut V::Number) {
+    let line = 64 / size_of::<V::Number>();
     let mut k = 0;
     // SAFETY: the caller's.
     unsafe {
         if x.rs == 1 {
             while k + V::LANES <= depth {
+                if k.is_multiple_of(line) {
+                    // What the next panel reads: too short a stretch of each column for the machine to foresee.
+                    for c in 0..width.min(after) {
+                        V::bring(x.at(k, width + c));
+                    }
+                }
                 // A vector may reach into the next step, which is written after it: steps go up, and within one the columns go down.
                 for first in (0..width).step_by(V::LANES).rev() {
                     let column = |c: usize| {
