@@ -1,17 +1,19 @@
 //! Convolutions with few results for each patch, as depthwise ones have: packing would cost more than the product. Vectors go along the rows of
 //! strips, where each tap is a shift.
 
-use super::gather::{Gather, runs};
+use super::gather::{Gather, GatherPhase, runs};
 use super::geometry::{Patches, Strip, StripRow};
 use super::patches::{clear, fill, room, widen};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
-use crate::backend::cpu::matmul::panels::spread;
+use crate::backend::cpu::matmul::panels::{ColumnRun, spread};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
+use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use crate::backend::requests::ConvShape;
+use std::ops::Range;
 
 /// Results of one task.
 const TASK: usize = 1 << 15;
@@ -136,8 +138,10 @@ unsafe fn add_row<V: PanelVector, const R: usize>(d: &DirectRows<'_, V::Number>,
 /// A part of one image's results: whole rows of positions, of some groups.
 struct DirectTask {
     phase: usize,
-    groups: std::ops::Range<usize>,
-    columns: std::ops::Range<usize>,
+    /// Whether the next phase has the columns between those of this one: both are written together, since they share lines of the cache.
+    is_pair: bool,
+    groups: Range<usize>,
+    rows: Range<usize>,
 }
 
 /// As `Gather::run`.
@@ -146,32 +150,34 @@ struct DirectTask {
 /// As for `Gather::run`.
 pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x: *const S, y: *mut S) {
     let mut tasks = Vec::new();
-    for (phase, f) in g.phases.iter().enumerate() {
-        let (row, positions) = (f.patches.axes[2].out, f.patches.positions());
-        if positions == 0 {
-            continue;
-        }
-        let mut each = (TASK / (row * g.rows * g.channels).max(1)).max(1) * row;
-        while each > row && Strip::sized(&f.patches, 0, each.min(positions), false).size > STRIP {
-            each = (each / row).div_ceil(2) * row;
-        }
-        let each = each.min(positions);
-        // Small images: several groups together.
-        let groups = (TASK / (each * g.rows * g.channels.max(1))).clamp(1, g.groups);
-        for n in 0..f.patches.batch {
-            for c in (0..positions).step_by(each) {
-                let columns = n * positions + c..n * positions + positions.min(c + each);
-                tasks.extend((0..g.groups).step_by(groups).map(|group| {
-                    let groups = group..g.groups.min(group + groups);
-                    DirectTask { phase, groups, columns: columns.clone() }
-                }));
+    let mut phase = 0;
+    while let Some(f) = g.phases.get(phase) {
+        let is_pair = S::SAME && g.phases.get(phase + 1).is_some_and(|next| are_a_pair(f, next));
+        let (row, rows) = (f.patches.axes[2].out, f.patches.axes[0].out * f.patches.axes[1].out);
+        if row * rows > 0 {
+            let mut each = (TASK / (row * g.rows * g.channels).max(1)).clamp(1, rows);
+            while each > 1 && Strip::sized(&f.patches, 0, each * row, false).size > STRIP {
+                each = each.div_ceil(2);
+            }
+            // Small images: several groups together.
+            let groups = (TASK / (each * row * g.rows * g.channels.max(1))).clamp(1, g.groups);
+            for n in 0..f.patches.batch {
+                for r in (0..rows).step_by(each) {
+                    let rows = n * rows + r..n * rows + rows.min(r + each);
+                    tasks.extend((0..g.groups).step_by(groups).map(|group| {
+                        let groups = group..g.groups.min(group + groups);
+                        DirectTask { phase, is_pair, groups, rows: rows.clone() }
+                    }));
+                }
             }
         }
+        phase += 1 + usize::from(is_pair);
     }
-    // Phases write to the same lines of the cache.
-    tasks.sort_by_key(|t| (t.groups.start, t.columns.start));
+    // Phases write to the same pages.
+    tasks.sort_by_key(|t| (t.groups.start, t.rows.start));
     // Still small: several tasks together.
-    let small = tasks.first().map_or(1, |t| (TASK / (t.columns.len() * t.groups.len() * g.rows * g.channels).max(1)).max(1));
+    let row = g.phases.iter().map(|f| f.patches.axes[2].out).max().unwrap_or(0);
+    let small = tasks.first().map_or(1, |t| (TASK / (t.rows.len() * row * t.groups.len() * g.rows * g.channels).max(1)).max(1));
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     parallel_for(tasks.len().div_ceil(small), |t| {
         for task in &tasks[t * small..tasks.len().min((t + 1) * small)] {
@@ -181,68 +187,153 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     });
 }
 
-unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTask, x: *const S, y: *mut S) {
-    let f = &g.phases[task.phase];
-    let p = &f.patches;
-    let (taps, columns, plane) = (p.taps(), task.columns.len(), p.plane());
-    let to_plane = f.places.sizes.iter().product::<usize>();
-    let positions = p.positions();
-    let (n, at) = (task.columns.start / positions, task.columns.start % positions);
-    // Whole rows of a grid without steps are neighbours in the result.
-    let direct = S::SAME && f.places.step == [1; 3];
-    let spread_runs = if direct { Vec::new() } else { runs(p, &f.places, &task.columns, |column| column) };
-    let (_own, sums) = room::<T>(if direct { 0 } else { g.rows * columns });
-    let depth = g.channels * taps;
-    let strip = (depth > 0).then(|| Strip::new(p, task.columns.start, task.columns.end, S::SAME));
-    let size = strip.as_ref().map_or(0, |s| s.size);
-    let (_strip, buffer) = room::<T>(size);
-    // Of one channel: rows x taps.
-    let mut weights = vec![T::ZERO; g.rows * taps];
-    // SAFETY: the caller's, here and below.
-    unsafe { clear(size, buffer) };
-    for group in task.groups.clone() {
+/// Whether the second phase has the columns between those of the first one, in the same rows.
+fn are_a_pair(one: &GatherPhase, two: &GatherPhase) -> bool {
+    let (a, b) = (&one.places, &two.places);
+    a.step[2] == 2 && a.first[..2] == b.first[..2] && (a.first[2], b.first[2]) == (0, 1)
+}
+
+/// The part of a task in one phase.
+struct DirectPhase<'a, T> {
+    f: &'a GatherPhase,
+    columns: Range<usize>,
+    /// None: there is nothing to be added up.
+    strip: Option<Strip>,
+    buffer: (Option<Buffer>, *mut T),
+    /// Of one channel: rows x taps.
+    weights: Vec<T>,
+}
+
+impl<'a, T: CoreNumber> DirectPhase<'a, T> {
+    fn new(g: &Gather<'a, T>, phase: usize, rows: &Range<usize>, same: bool) -> DirectPhase<'a, T> {
+        let f = &g.phases[phase];
+        let (row, taps) = (f.patches.axes[2].out, f.patches.taps());
+        let columns = rows.start * row..rows.end * row;
+        let strip = (g.channels * taps * columns.len() > 0).then(|| Strip::new(&f.patches, columns.start, columns.end, same));
+        let size = strip.as_ref().map_or(0, |s| s.size);
+        let buffer = room::<T>(size);
+        // SAFETY: there is room.
+        unsafe { clear(size, buffer.1) };
+        DirectPhase { f, columns, strip, buffer, weights: vec![T::ZERO; g.rows * taps] }
+    }
+
+    /// Computes the results of a group, whose rows lie `out_rs` apart.
+    ///
+    /// # Safety
+    /// As for `Gather::run`; the results are writable.
+    unsafe fn results<S: StoredAs<T>>(&mut self, g: &Gather<'_, T>, group: usize, x: *const S, out: *mut T, out_rs: usize) {
+        let p = &self.f.patches;
+        let (taps, plane) = (p.taps(), p.plane());
         let bias = if g.bias.is_null() { g.bias } else { g.bias.wrapping_add(group * g.rows) };
-        let y = y.wrapping_add(group * g.rows * to_plane);
-        let (out, out_rs) = if direct { (y.wrapping_add(n * f.places.image + at).cast::<T>(), to_plane) } else { (sums, columns) };
-        // SAFETY: see above.
+        // SAFETY: the caller's.
         unsafe {
-            if let Some(strip) = &strip {
-                for c in 0..g.channels {
-                    let x = x.wrapping_add((group * g.channels + c) * plane);
-                    let from = if size == 0 {
-                        x.cast::<T>().wrapping_offset(strip.start)
-                    } else {
-                        fill::<T, S>(g.isa, p, strip, x, buffer);
-                        buffer.cast_const()
-                    };
-                    for (r, to) in weights.chunks_exact_mut(taps).enumerate() {
-                        let from = g.weights.wrapping_add(f.weights.at(group, r, c));
-                        to.iter_mut().zip(&f.weights.taps).for_each(|(w, place)| *w = *from.add(*place));
-                    }
-                    let weights = weights.as_ptr();
-                    let rows = DirectRows { strip, from, weights, weights_rs: taps, rows: g.rows, out, out_rs, add: c > 0, bias };
-                    add_rows::<T>(g.isa, &rows);
-                    interrupt::check();
-                }
-            } else {
+            let Some(strip) = &self.strip else {
                 for r in 0..g.rows {
                     let value = if bias.is_null() { T::ZERO } else { *bias.add(r) };
-                    std::slice::from_raw_parts_mut(out.add(r * out_rs), columns).fill(value);
+                    std::slice::from_raw_parts_mut(out.add(r * out_rs), self.columns.len()).fill(value);
                 }
+                return;
+            };
+            for c in 0..g.channels {
+                let x = x.wrapping_add((group * g.channels + c) * plane);
+                let from = if strip.size == 0 {
+                    x.cast::<T>().wrapping_offset(strip.start)
+                } else {
+                    fill::<T, S>(g.isa, p, strip, x, self.buffer.1);
+                    self.buffer.1.cast_const()
+                };
+                for (r, to) in self.weights.chunks_exact_mut(taps).enumerate() {
+                    let from = g.weights.wrapping_add(self.f.weights.at(group, r, c));
+                    to.iter_mut().zip(&self.f.weights.taps).for_each(|(w, place)| *w = *from.add(*place));
+                }
+                let weights = self.weights.as_ptr();
+                let rows = DirectRows { strip, from, weights, weights_rs: taps, rows: g.rows, out, out_rs, add: c > 0, bias };
+                add_rows::<T>(g.isa, &rows);
+                interrupt::check();
             }
+        }
+    }
+
+    /// Where the columns go.
+    fn runs(&self) -> Vec<ColumnRun> {
+        runs(&self.f.patches, &self.f.places, &self.columns, |column| column)
+    }
+}
+
+unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, task: &DirectTask, x: *const S, y: *mut S) {
+    let mut first = DirectPhase::new(g, task.phase, &task.rows, S::SAME);
+    let mut second = task.is_pair.then(|| DirectPhase::new(g, task.phase + 1, &task.rows, S::SAME));
+    let places = &first.f.places;
+    let (step, to_plane) = (places.step[2], places.sizes.iter().product::<usize>());
+    // Whole rows of a grid without steps are neighbours in the result.
+    let direct = S::SAME && places.step == [1; 3];
+    let positions = first.f.patches.positions();
+    let at = first.columns.start / positions * places.image + first.columns.start % positions;
+    let counts = [first.columns.len(), second.as_ref().map_or(0, |s| s.columns.len())];
+    let (_own, sums) = room::<T>(if direct { 0 } else { g.rows * (counts[0] + counts[1]) });
+    let sums = [sums, sums.wrapping_add(g.rows * counts[0])];
+    let runs = if direct { [Vec::new(), Vec::new()] } else { [first.runs(), second.as_ref().map_or_else(Vec::new, DirectPhase::runs)] };
+    for group in task.groups.clone() {
+        let y = y.wrapping_add(group * g.rows * to_plane);
+        // SAFETY: the caller's; there is room for all sums.
+        unsafe {
             if direct {
+                first.results(g, group, x, y.wrapping_add(at).cast(), to_plane);
                 continue;
             }
+            first.results(g, group, x, sums[0], counts[0]);
+            if let Some(second) = &mut second {
+                second.results(g, group, x, sums[1], counts[1]);
+            }
             for r in 0..g.rows {
-                let (from, to) = (sums.cast_const().wrapping_add(r * columns), y.wrapping_add(r * to_plane));
-                if S::SAME {
-                    spread::<T>(g.isa, &spread_runs, from, to.cast(), f.places.step[2]);
+                let from = [0, 1].map(|i| sums[i].cast_const().wrapping_add(r * counts[i]));
+                let to = y.wrapping_add(r * to_plane);
+                if second.is_some() {
+                    interleave::<T>(g.isa, [&runs[0], &runs[1]], from, to.cast());
+                } else if S::SAME {
+                    spread::<T>(g.isa, &runs[0], from[0], to.cast(), step);
+                } else {
+                    for run in &runs[0] {
+                        for j in 0..run.len {
+                            *to.wrapping_offset(run.at).wrapping_add(j * step) = S::narrow(*from[0].wrapping_add(run.column + j));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+on_vectors! {
+    /// Writes columns to every other place, and those of the second operand between them. Each run of the second, which is as long or has one
+    /// column less, goes with one of the first.
+    fn interleave<T>(runs: [&[ColumnRun]; 2], from: [*const T; 2], to: *mut T) = interleave_on
+}
+
+/// # Safety
+/// They are readable and writable.
+#[inline(always)]
+unsafe fn interleave_on<V: PanelVector>(runs: [&[ColumnRun]; 2], from: [*const V::Number; 2], to: *mut V::Number) {
+    for (i, one) in runs[0].iter().enumerate() {
+        // A row of one column has none between.
+        let two = runs[1].get(i).copied().unwrap_or(ColumnRun { column: 0, len: 0, at: 0 });
+        let [a, b] = [from[0].wrapping_add(one.column), from[1].wrapping_add(two.column)];
+        let to = to.wrapping_offset(one.at);
+        for j in (0..one.len).step_by(V::LANES) {
+            let (a, b, to) = (a.wrapping_add(j), b.wrapping_add(j), to.wrapping_add(2 * j));
+            let (n, m) = ((one.len - j).min(V::LANES), two.len.saturating_sub(j).min(V::LANES));
+            // SAFETY: the caller's.
+            unsafe {
+                if n == V::LANES && m == V::LANES {
+                    let (low, high) = V::load(a).interleaved(V::load(b));
+                    low.store(to);
+                    high.store(to.add(V::LANES));
                     continue;
                 }
-                for run in &spread_runs {
-                    for j in 0..run.len {
-                        *to.wrapping_offset(run.at).wrapping_add(j * f.places.step[2]) = S::narrow(*from.wrapping_add(run.column + j));
-                    }
+                let (low, high) = V::load_first(a, n).interleaved(if m > 0 { V::load_first(b, m) } else { V::zero() });
+                low.store_first(to, (n + m).min(V::LANES));
+                if n + m > V::LANES {
+                    high.store_first(to.add(V::LANES), n + m - V::LANES);
                 }
             }
         }

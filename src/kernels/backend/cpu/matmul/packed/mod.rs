@@ -42,7 +42,7 @@ const WORTH: (usize, usize) = (1 << 18, 32);
 const WORTH_ALONG: (usize, usize) = (1 << 12, 4);
 
 /// Whether such a product is computed here. Of AVX-512 and of other machines it has not been measured.
-pub(super) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
+pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
     let (work, rows) = if b.rs == 1 && b.cs != 1 { WORTH_ALONG } else { WORTH };
     is_avx2(isa) && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
 }
@@ -54,18 +54,20 @@ fn is_avx2(isa: InstructionSet) -> bool {
     return false;
 }
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n).
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias for each row, which may be null.
 ///
 /// # Panics
 /// With a memory error, if there is no room for what is packed.
 ///
 /// # Safety
 /// The machine has the instruction set; the operands are readable, `out` is writable and overlaps neither; none of the sizes is 0.
-pub(super) unsafe fn product<T: CoreNumber>(
+#[allow(clippy::too_many_arguments, reason = "a product has so many parts")]
+pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     isa: InstructionSet,
     (m, n, k): (usize, usize, usize),
     a: Mat<T>,
     b: Mat<T>,
+    bias: *const T,
     out: *mut T,
     parallel: bool,
 ) {
@@ -89,7 +91,7 @@ pub(super) unsafe fn product<T: CoreNumber>(
     let room = |n: usize| scratch::<T>(n).unwrap_or_else(|e| throw(e));
     let (columns_room, rows_room) = (room(deep * wide), room(tall.div_ceil(rows) * parts * part_of_rows));
     let [packed_columns, packed_rows] = [&columns_room, &rows_room].map(|room| SharedPointer::new(room.as_ptr().cast::<T>()));
-    let out = SharedPointer::new(out);
+    let (bias, out) = (SharedPointer::new(bias), SharedPointer::new(out));
     let run = |tasks: usize, f: &(dyn Fn(usize) + Sync)| if parallel { parallel_for(tasks, f) } else { (0..tasks).for_each(f) };
 
     for j in (0..n).step_by(wide) {
@@ -141,6 +143,7 @@ pub(super) unsafe fn product<T: CoreNumber>(
                             out: out.at((i + row) * n + j + column),
                             out_rs: n,
                             add: first + at > 0,
+                            bias: if bias.get().is_null() { bias.get() } else { bias.get().wrapping_add(i + row) },
                         };
                         // SAFETY: the caller's; everything is packed, and each task has results of its own.
                         unsafe { multiply::<T>(isa, &block) };
@@ -179,7 +182,7 @@ mod tests {
         for (m, n, k) in if cfg!(miri) { &SIZES[..6] } else { &SIZES[..] } {
             let (m, n, k) = (*m, *n, *k);
             let (x, y): (Vec<T>, Vec<T>) =
-                ((0..3 * m * k).map(|i| number(i * 7 + i / 5)).collect(), (0..3 * n * k).map(|i| number(i * 3 + i / 7)).collect());
+                ((0..3 * m * k).map(|i| number(i * 7 + i / 5)).collect(), (0..3 * n * k + m).map(|i| number(i * 3 + i / 7)).collect());
             // Dense along k, along the other dimension, and neither.
             for (ra, ca) in [(k, 1), (1, m), (2 * k + 1, 1), (3 * k, 3)] {
                 for (rb, cb) in [(n, 1), (1, k), (3 * n, 3)] {
@@ -193,11 +196,17 @@ mod tests {
                             }
                         }
                     }
+                    // With a bias in every other case.
+                    let has_bias = (ra + rb) % 2 == 1;
+                    let bias = if has_bias { y.as_ptr() } else { std::ptr::null() };
+                    if has_bias {
+                        want.iter_mut().enumerate().for_each(|(i, sum)| *sum = sum.plus(y[i / n]));
+                    }
                     for (isa, threads) in sets.iter().flat_map(|isa| [(*isa, 1), (*isa, 3)]) {
                         set_num_threads(threads);
                         let mut got = vec![T::HALF; m * n + 1];
                         // SAFETY: the data and the result have the sizes, and this machine has the instruction set.
-                        unsafe { product::<T>(isa, (m, n, k), a, b, got.as_mut_ptr(), threads > 1) };
+                        unsafe { product::<T>(isa, (m, n, k), a, b, bias, got.as_mut_ptr(), threads > 1) };
                         assert_eq!(got.pop(), Some(T::HALF), "written beyond the end: {m}x{n}x{k}");
                         assert!(got == want, "{m}x{n}x{k}, {isa:?}, rows {ra} {ca}, columns {rb} {cb}");
                     }
@@ -231,7 +240,7 @@ mod tests {
             let b = Mat { ptr: y.as_ptr(), rs: n as isize, cs: 1 };
             let mut got = vec![0f32; m * n];
             // SAFETY: the data and the result have the sizes.
-            unsafe { product::<f32>(best(), (m, n, k), a, b, got.as_mut_ptr(), false) };
+            unsafe { product::<f32>(best(), (m, n, k), a, b, std::ptr::null(), got.as_mut_ptr(), false) };
             assert!(got[..12 * n].iter().all(|v| *v == k as f32) && got[12 * n..].iter().all(|v| v.is_nan()));
         }
     }

@@ -50,6 +50,8 @@ pub(super) struct PackedBlock<T> {
     pub out_rs: usize,
     /// Whether it is added to the output, or else overwrites it.
     pub add: bool,
+    /// What is added to each row where the output is overwritten; may be null.
+    pub bias: *const T,
 }
 
 on_vectors! {
@@ -64,7 +66,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
     for (q, column) in (0..p.columns).step_by(V::WIDTH).enumerate() {
         let width = V::WIDTH.min(p.columns - column);
         let b = p.b.wrapping_add(q * p.panel);
-        let (mut a, mut out) = (p.a, p.out.wrapping_add(column));
+        let (mut a, mut bias, mut out) = (p.a, p.bias, p.out.wrapping_add(column));
         for panel in panels_of_rows::<V>(p.rows) {
             if let (0, RowsLie::Apart(rs)) = (q, p.lie) {
                 // Rows that come next are fetched while these are multiplied.
@@ -85,9 +87,9 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                     // SAFETY: the caller's.
                     unsafe {
                         match width.div_ceil(V::LANES) {
-                            1 => tile::<V, $R, 1>(p, (a, steps), b, out, $here, width),
-                            3 if V::VECTORS == 3 => tile::<V, $R, 3>(p, (a, steps), b, out, $here, width),
-                            _ => tile::<V, $R, 2>(p, (a, steps), b, out, $here, width),
+                            1 => tile::<V, $R, 1>(p, (a, steps), b, bias, (out, $here, width)),
+                            3 if V::VECTORS == 3 => tile::<V, $R, 3>(p, (a, steps), b, bias, (out, $here, width)),
+                            _ => tile::<V, $R, 2>(p, (a, steps), b, bias, (out, $here, width)),
                         }
                     }
                 };
@@ -99,6 +101,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                         tile!(1, 1);
                         a = a.wrapping_offset(rs);
                         out = out.wrapping_add(p.out_rs);
+                        bias = next_bias(bias, 1);
                     }
                     break;
                 }
@@ -111,8 +114,13 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                 RowsLie::Apart(rs) => a.wrapping_offset(panel.rows as isize * rs),
             };
             out = out.wrapping_add(panel.here * p.out_rs);
+            bias = next_bias(bias, panel.here);
         }
     }
+}
+
+fn next_bias<T>(bias: *const T, rows: usize) -> *const T {
+    if bias.is_null() { bias } else { bias.wrapping_add(rows) }
 }
 
 /// # Safety
@@ -123,9 +131,8 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
     p: &PackedBlock<V::Number>,
     (a, (rs, cs)): (*const V::Number, (isize, isize)),
     b: *const V::Number,
-    out: *mut V::Number,
-    here: usize,
-    width: usize,
+    bias: *const V::Number,
+    (out, here, width): (*mut V::Number, usize, usize),
 ) {
     // SAFETY: the caller's.
     unsafe {
@@ -157,14 +164,13 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 break;
             }
             let to = out.wrapping_add(r * p.out_rs);
+            let bias = if bias.is_null() { V::zero() } else { V::splat(*bias.add(r)) };
             for c in 0..C {
                 let to = to.wrapping_add(c * V::LANES);
                 if c + 1 < C || last == V::LANES {
-                    let sum = if p.add { sums[r][c].plus(V::load(to)) } else { sums[r][c] };
-                    sum.store(to);
+                    sums[r][c].plus(if p.add { V::load(to) } else { bias }).store(to);
                 } else {
-                    let sum = if p.add { sums[r][c].plus(V::load_first(to, last)) } else { sums[r][c] };
-                    sum.store_first(to, last);
+                    sums[r][c].plus(if p.add { V::load_first(to, last) } else { bias }).store_first(to, last);
                 }
             }
         }
