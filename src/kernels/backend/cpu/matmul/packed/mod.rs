@@ -24,6 +24,8 @@ const PANEL: usize = 16 << 10;
 const PACKED: [usize; 2] = [2 << 20, 512 << 10];
 /// The most rows of a task: with the depth of a panel they stay in the second cache.
 const ROWS: usize = 96;
+/// Rows of the left operand, if it has so many, that should be packed together: each time all threads wait for each other.
+const TALL: usize = 256;
 /// Tasks that are enough for all threads.
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
@@ -76,7 +78,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     let depth = k.div_ceil(k.div_ceil(PANEL / (width * size_of::<T>())));
     let [right, left] = PACKED.map(|bytes| bytes / size_of::<T>() / depth);
     let wide = n.div_ceil(n.div_ceil(right)).next_multiple_of(width).min(n.next_multiple_of(width));
-    let parts = (right / wide).clamp(1, k.div_ceil(depth));
+    let parts = (right / wide).min(left / m.min(TALL)).clamp(1, k.div_ceil(depth));
     let deep = (parts * depth).min(k);
     let tall = m.div_ceil(m.div_ceil((left / parts).max(ROWS)));
     // Tasks divide columns first, and rows where there are too few panels.

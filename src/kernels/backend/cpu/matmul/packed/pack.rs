@@ -8,6 +8,8 @@ use crate::backend::cpu::reduce::reducers::Numeric;
 
 /// Panels of dense rows that are written side by side: longer stretches of each row are read.
 const TOGETHER: usize = 4;
+/// As `TOGETHER`, of a left operand whose columns are dense: panels are narrow, and rows of the matrix often a page apart.
+const ALONGSIDE: usize = 16;
 
 /// Numbers that packed rows take.
 pub(super) fn room_of_rows<T: CoreNumber>(isa: InstructionSet, rows: usize, depth: usize) -> usize {
@@ -83,30 +85,45 @@ on_vectors! {
 /// The operand is readable, and there is the room that `room_of_rows` says.
 #[inline(always)]
 unsafe fn pack_rows_on<V: PanelVector>(rows: usize, depth: usize, x: Mat<V::Number>, to: *mut V::Number) {
+    let x = x.t();
     let (mut row, mut to) = (0, to);
-    for panel in panels_of_rows::<V>(rows) {
-        // SAFETY: the caller's.
-        unsafe {
-            let x = Mat { ptr: x.at(row, 0), ..x }.t();
+    let full = if x.cs == 1 { panels_of_rows::<V>(rows).take_while(|p| p.rows == V::ROWS && p.here == V::ROWS).count() } else { 0 };
+    // SAFETY: the caller's.
+    unsafe {
+        for first in (0..full).step_by(ALONGSIDE) {
+            let many = ALONGSIDE.min(full - first);
+            let x = Mat { ptr: x.at(0, row), ..x };
+            match V::ROWS {
+                8 => copy_panels::<V, 8>(depth, many, x, to),
+                _ => copy_panels::<V, 6>(depth, many, x, to),
+            }
+            to = to.add(many * V::ROWS * depth);
+            row += many * V::ROWS;
+        }
+        for panel in panels_of_rows::<V>(rows).skip(full) {
+            let x = Mat { ptr: x.at(0, row), ..x };
             match panel.rows {
-                4 if x.cs == 1 && panel.here == 4 => copy_rows::<V, 4>(depth, x, to),
-                6 if x.cs == 1 && panel.here == 6 => copy_rows::<V, 6>(depth, x, to),
-                8 if x.cs == 1 && panel.here == 8 => copy_rows::<V, 8>(depth, x, to),
+                4 if x.cs == 1 && panel.here == 4 => copy_panels::<V, 4>(depth, 1, x, to),
                 _ => pack_any::<V>(depth, (panel.here, panel.rows), x, rows.saturating_sub(row + panel.rows), to),
             }
             to = to.add(panel.rows * depth);
+            row += panel.rows;
         }
-        row += panel.rows;
     }
 }
 
+/// Packs `many` panels of R dense columns.
+///
 /// # Safety
-/// The matrix of `depth` x R is readable, and there is room for it.
+/// The matrix of `depth` x `many * R` is readable, and there is room for it.
 #[inline(always)]
-unsafe fn copy_rows<V: PanelVector, const R: usize>(depth: usize, x: Mat<V::Number>, to: *mut V::Number) {
+unsafe fn copy_panels<V: PanelVector, const R: usize>(depth: usize, many: usize, x: Mat<V::Number>, to: *mut V::Number) {
     for k in 0..depth {
-        // SAFETY: the caller's.
-        unsafe { to.add(k * R).cast::<[V::Number; R]>().write_unaligned(x.at(k, 0).cast::<[V::Number; R]>().read_unaligned()) };
+        let (from, to) = (x.at(k, 0).cast::<[V::Number; R]>(), to.wrapping_add(k * R));
+        for q in 0..many {
+            // SAFETY: the caller's.
+            unsafe { to.add(q * R * depth).cast::<[V::Number; R]>().write_unaligned(from.add(q).read_unaligned()) };
+        }
     }
 }
 
