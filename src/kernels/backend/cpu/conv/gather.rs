@@ -3,10 +3,12 @@
 //! between the rows that belong to no position, or packed as they are needed.
 
 use super::geometry::{Patches, Places, Strip};
+use super::pairs::{are_a_pair, interleave};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
+use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -74,6 +76,8 @@ unsafe impl<T> Sync for Gather<'_, T> {}
 /// A part of the result.
 struct GatherTask {
     phase: usize,
+    /// Whether the next phase is computed, too, for the same columns.
+    is_pair: bool,
     group: usize,
     columns: Range<usize>,
     rows: Range<usize>,
@@ -84,7 +88,7 @@ impl<T: CoreNumber> Gather<'_, T> {
     /// `x` has the images of the patches with `groups * channels` channels each, `y` those of the places with `groups * rows`; nothing else
     /// reads or writes y. True means that all results are finite.
     pub unsafe fn run<S: StoredAs<T>>(&self, x: *const S, y: *mut S) -> bool {
-        let tasks = self.tasks();
+        let tasks = self.tasks(S::SAME);
         let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
         let is_finite = AtomicBool::new(true);
         parallel_for(tasks.len(), |t| {
@@ -96,10 +100,15 @@ impl<T: CoreNumber> Gather<'_, T> {
         is_finite.into_inner()
     }
 
-    fn tasks(&self) -> Vec<GatherTask> {
+    fn tasks(&self, same: bool) -> Vec<GatherTask> {
         let (width, _) = widths::<T>(self.isa);
         let mut tasks = Vec::new();
-        for (phase, f) in self.phases.iter().enumerate() {
+        let mut next = 0;
+        while let Some(f) = self.phases.get(next) {
+            let phase = next;
+            let is_pair = same
+                && self.phases.get(phase + 1).is_some_and(|two| are_a_pair(f, two) && f.patches.axes[2].out == two.patches.axes[2].out);
+            next += 1 + usize::from(is_pair);
             let columns = f.patches.batch * f.patches.positions();
             let panels = columns.div_ceil(width);
             if panels == 0 {
@@ -114,7 +123,7 @@ impl<T: CoreNumber> Gather<'_, T> {
                 for c in (0..columns).step_by(together * width) {
                     for r in (0..self.rows).step_by(each) {
                         let (columns, rows) = (c..columns.min(c + together * width), r..self.rows.min(r + each));
-                        tasks.push(GatherTask { phase, group, columns, rows });
+                        tasks.push(GatherTask { phase, is_pair, group, columns, rows });
                     }
                 }
             }
@@ -156,19 +165,51 @@ impl<T: CoreNumber> Gather<'_, T> {
     }
 
     unsafe fn task<S: StoredAs<T>>(&self, task: &GatherTask, x: *const S, y: *mut S) -> bool {
+        let places = &self.phases[task.phase].places;
+        let (plane, step) = (places.sizes.iter().product::<usize>(), places.step[2]);
+        let y = y.wrapping_add((task.group * self.rows + task.rows.start) * plane);
+        // SAFETY: the caller's, here and below.
+        unsafe {
+            if S::SAME && !task.is_pair {
+                return self.products(task, task.phase, x, Some((y.cast(), plane))).is_finite;
+            }
+            let one = self.products(task, task.phase, x, None);
+            if !task.is_pair {
+                put(&one.runs, task.rows.len(), y, (plane, step), |r, c| S::narrow(*one.sums.add(r * one.columns + c)));
+                return one.is_finite;
+            }
+            let two = self.products(task, task.phase + 1, x, None);
+            for r in 0..task.rows.len() {
+                let from = [one.sums.cast_const().add(r * one.columns), two.sums.cast_const().add(r * two.columns)];
+                interleave::<T>(self.isa, [&one.runs, &two.runs], from, y.add(r * plane).cast());
+            }
+            one.is_finite && two.is_finite
+        }
+    }
+
+    /// The results of one phase, in their places of rows so far apart, or else in memory of their own.
+    ///
+    /// # Safety
+    /// As for `run`.
+    unsafe fn products<S: StoredAs<T>>(&self, task: &GatherTask, phase: usize, x: *const S, out: Option<(*mut T, usize)>) -> PhaseSums<T> {
         let (width, lanes) = widths::<T>(self.isa);
-        let GatherPhase { patches: p, places, weights } = &self.phases[task.phase];
-        let plane = places.sizes.iter().product::<usize>();
+        let GatherPhase { patches: p, places, weights } = &self.phases[phase];
         let (taps, rows) = (p.taps(), task.rows.len());
         let row = task.group * self.rows + task.rows.start;
         let bias = if self.bias.is_null() { self.bias } else { self.bias.wrapping_add(row) };
-        let y = y.wrapping_add(row * plane);
         let step = places.step[2];
         if self.channels * taps == 0 {
-            let runs = runs(p, places, &task.columns, |column| column);
-            // SAFETY: the caller's, here and below.
-            unsafe { put(&runs, rows, y, (plane, step), |r, _| if bias.is_null() { T::ZERO } else { *bias.add(r) }) };
-            return true;
+            let (runs, columns) = (runs(p, places, &task.columns, |column| column), task.columns.len());
+            let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
+            // SAFETY: the caller's, here and below; there is room.
+            unsafe {
+                let value = |r: usize, _| if bias.is_null() { T::ZERO } else { *bias.add(r) };
+                match out {
+                    Some((y, plane)) => put(&runs, rows, y, (plane, step), value),
+                    None => put(&[ColumnRun { column: 0, len: columns, at: 0 }], rows, sums, (columns, 1), value),
+                }
+            }
+            return PhaseSums { _memory: memory, sums, columns, runs, is_finite: true };
         }
         let mut strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
         let vectors = |columns: usize| columns.div_ceil(lanes);
@@ -210,7 +251,7 @@ impl<T: CoreNumber> Gather<'_, T> {
         // SAFETY: there is room.
         unsafe { clear(strips, buffer) };
         let plan = (!is_shifted).then(|| LoadPlan::new(&strip, lanes));
-        let (_sums, sums) = room::<T>(if S::SAME { 0 } else { rows * columns });
+        let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
         let whole = [ColumnRun { column: 0, len: columns, at: 0 }];
         let from = self.weights.wrapping_add(weights.at(task.group, task.rows.start, 0));
         let group = x.wrapping_add(task.group * self.channels * p.plane());
@@ -263,10 +304,10 @@ impl<T: CoreNumber> Gather<'_, T> {
                     b: if is_shifted { buffer.cast_const().wrapping_offset(strip.rows[0].base) } else { packed.cast_const() },
                     panel: if is_shifted { width } else { block * width },
                     vectors: width / lanes,
-                    out: if S::SAME { y.cast::<T>() } else { sums },
-                    out_rs: if S::SAME { plane } else { columns } as isize,
-                    runs: if S::SAME { &runs } else { &whole },
-                    step: if S::SAME { step as isize } else { 1 },
+                    out: out.map_or(sums, |(y, _)| y),
+                    out_rs: out.map_or(columns, |(_, plane)| plane) as isize,
+                    runs: if out.is_some() { &runs } else { &whole },
+                    step: if out.is_some() { step as isize } else { 1 },
                     add: !is_first,
                     bias,
                 };
@@ -276,12 +317,19 @@ impl<T: CoreNumber> Gather<'_, T> {
                 interrupt::check();
             }
         }
-        if !S::SAME {
-            // SAFETY: all sums have been written.
-            unsafe { put(&runs, rows, y, (plane, step), |r, c| *sums.add(r * columns + c)) };
-        }
-        is_finite
+        PhaseSums { _memory: memory, sums, columns, runs, is_finite }
     }
+}
+
+/// The products of a task in one phase.
+struct PhaseSums<T> {
+    _memory: Option<Buffer>,
+    /// Rows of so many columns; null where results are in their places.
+    sums: *mut T,
+    columns: usize,
+    /// Where columns go.
+    runs: Vec<ColumnRun>,
+    is_finite: bool,
 }
 
 /// Where columns go; `column` says which column of the product a row of them begins at.
@@ -301,19 +349,19 @@ pub(super) fn runs(p: &Patches, places: &Places, columns: &Range<usize>, mut col
 ///
 /// # Safety
 /// They are writable.
-unsafe fn put<T: CoreNumber, S: StoredAs<T>>(
+unsafe fn put<E>(
     runs: &[ColumnRun],
     rows: usize,
-    y: *mut S,
+    y: *mut E,
     (plane, step): (usize, usize),
-    from: impl Fn(usize, usize) -> T,
+    from: impl Fn(usize, usize) -> E,
 ) {
     for run in runs {
         for r in 0..rows {
             let to = y.wrapping_offset((r * plane) as isize + run.at);
             for j in 0..run.len {
                 // SAFETY: the caller's.
-                unsafe { *to.wrapping_add(j * step) = S::narrow(from(r, run.column + j)) };
+                unsafe { *to.wrapping_add(j * step) = from(r, run.column + j) };
             }
         }
     }
