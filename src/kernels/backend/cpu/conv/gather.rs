@@ -106,16 +106,17 @@ impl<T: CoreNumber> Gather<'_, T> {
         let mut next = 0;
         while let Some(f) = self.phases.get(next) {
             let phase = next;
-            let is_pair = same
-                && self.phases.get(phase + 1).is_some_and(|two| are_a_pair(f, two) && f.patches.axes[2].out == two.patches.axes[2].out);
+            let pair =
+                self.phases.get(phase + 1).filter(|two| same && are_a_pair(f, two) && f.patches.axes[2].out == two.patches.axes[2].out);
+            let is_pair = pair.is_some();
             next += 1 + usize::from(is_pair);
             let columns = f.patches.batch * f.patches.positions();
             let panels = columns.div_ceil(width);
             if panels == 0 {
                 continue;
             }
-            let work =
-                columns.saturating_mul(self.rows).saturating_mul(self.groups).saturating_mul((self.channels * f.patches.taps()).max(1));
+            let taps = f.patches.taps() + pair.map_or(0, |two| two.patches.taps());
+            let work = columns.saturating_mul(self.rows).saturating_mul(self.groups).saturating_mul((self.channels * taps).max(1));
             let wanted = (work / WORTH).clamp(1, TASKS);
             let (together, split) = self.division(f, columns, panels, wanted);
             let each = self.rows.div_ceil(split).next_multiple_of(8);
@@ -349,13 +350,7 @@ pub(super) fn runs(p: &Patches, places: &Places, columns: &Range<usize>, mut col
 ///
 /// # Safety
 /// They are writable.
-unsafe fn put<E>(
-    runs: &[ColumnRun],
-    rows: usize,
-    y: *mut E,
-    (plane, step): (usize, usize),
-    from: impl Fn(usize, usize) -> E,
-) {
+unsafe fn put<E>(runs: &[ColumnRun], rows: usize, y: *mut E, (plane, step): (usize, usize), from: impl Fn(usize, usize) -> E) {
     for run in runs {
         for r in 0..rows {
             let to = y.wrapping_offset((r * plane) as isize + run.at);

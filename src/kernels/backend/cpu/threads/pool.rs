@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::backend::lock_order::Table;
 use crate::error::{Error, taken_error, throw};
 
-/// How long a helper spins for the next loop: the time of a few calls from Python.
-const LINGER: Duration = Duration::from_micros(50);
+/// How long a helper spins for the next loop: as long as waking it may take, and the time of some calls from Python.
+const LINGER: Duration = Duration::from_micros(200);
 /// How often the caller checks whether helpers have finished before it sleeps.
 const SPINS: usize = 1000;
 /// The longest sleep of a caller that waits for helpers.

@@ -34,9 +34,12 @@ const ROWS: usize = 48;
 const APART: usize = 16;
 /// Rows of weights that a thread transforms at a time.
 const WEIGHT_ROWS: usize = 16;
-/// What transforms take, in multiply-adds: of one weight, and of a tile of one channel or row.
-const WEIGHT_COST: usize = 700;
+/// What transforms take, in multiply-adds: of one weight, also where all transformed ones are too many for the caches, and of a tile of one
+/// channel or row.
+const WEIGHT_COST: [usize; 2] = [700, 2500];
 const TILE_COST: usize = 150;
+/// Transformed weights that the caches hold.
+const CACHED: usize = 1 << 21;
 
 /// The tiles of a result, and where its weights lie.
 struct Tiled<'a> {
@@ -72,8 +75,9 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
     let tiles = p.in_tiles();
     let (all, results) = (tiles.batch.saturating_mul(tiles.positions()), p.batch.saturating_mul(p.positions()));
     let weights = g.channels * g.rows;
+    let weight_cost = WEIGHT_COST[usize::from(PLACES * weights > CACHED)];
     let plain = results.saturating_mul(9 * weights);
-    let ours = all.saturating_mul(PLACES * weights + TILE_COST * (g.channels + g.rows)).saturating_add(WEIGHT_COST * weights);
+    let ours = all.saturating_mul(PLACES * weights + TILE_COST * (g.channels + g.rows)).saturating_add(weight_cost * weights);
     (ours < plain).then_some(Tiled { phase, tiles, taps })
 }
 
