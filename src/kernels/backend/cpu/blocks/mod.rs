@@ -4,7 +4,11 @@
 pub(super) mod lanes;
 pub(super) mod tile;
 
+use super::matmul::turned::transpose;
 use lanes::{Lanes, PlainLanes};
+
+/// Lanes of the longest vectors, and those of all others divide it.
+pub(super) const WHOLE: usize = 16;
 
 /// float32 and float64.
 pub trait BlockElement: Copy + Send + Sync + PartialEq + PartialOrd + 'static {
@@ -16,6 +20,12 @@ pub trait BlockElement: Copy + Send + Sync + PartialEq + PartialOrd + 'static {
     fn times(self, o: Self) -> Self;
     fn over(self, o: Self) -> Self;
     fn ln(self) -> Self;
+
+    /// Writes `rows` stretches of `columns` numbers, which begin `step` apart, as the columns of a matrix with rows `to_step` apart.
+    ///
+    /// # Safety
+    /// They are readable and writable. Rows are a multiple of a vector's lanes, and columns one of `WHOLE`.
+    unsafe fn transpose(rows: usize, columns: usize, from: *const Self, step: isize, to: *mut Self, to_step: usize);
 
     /// Runs a task with the vectors of this machine's instruction set.
     ///
@@ -67,6 +77,11 @@ macro_rules! element {
             }
             fn ln(self) -> Self {
                 <$t>::ln(self)
+            }
+
+            unsafe fn transpose(rows: usize, columns: usize, from: *const $t, step: isize, to: *mut $t, to_step: usize) {
+                // SAFETY: the caller's; whole vectors are written, and this machine has the instructions.
+                unsafe { transpose::<$t>(super::num::instruction_set(), rows, columns, from, step, to, to_step) }
             }
 
             unsafe fn run<W: BlockWork<$t>>(work: &W) -> crate::error::Result<()> {

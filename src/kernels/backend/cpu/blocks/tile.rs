@@ -2,7 +2,7 @@
 //! Columns beyond the last one are zeros.
 
 use super::lanes::Lanes;
-use super::{BlockElement, BlockTask, Strided4};
+use super::{BlockElement, BlockTask, Strided4, WHOLE};
 
 /// `c += a b`, or `c = a b`. The sum over k is never divided.
 #[derive(Debug, Clone, Copy)]
@@ -179,14 +179,55 @@ pub(in crate::backend::cpu) unsafe fn pack_transposed<T: BlockElement>(
     for panel in 0..width.panels() {
         let first = panel * width.columns;
         let to = to.wrapping_add(panel * columns * width.columns);
+        let is_whole = step == 1 && first + width.columns <= rows;
+        let whole = if is_whole { columns / WHOLE * WHOLE } else { 0 };
+        // SAFETY: the caller's.
+        unsafe { T::transpose(width.columns, whole, x.row(b, h, first), x.strides[2], to, width.columns) };
         for j in 0..width.columns {
             let row = x.row(b, h, first + j);
-            for e in 0..columns {
+            for e in whole..columns {
                 // SAFETY: the caller's; the row is only read if there is one.
                 unsafe {
                     *to.add(e * width.columns + j) = if first + j < rows { *row.wrapping_offset(e as isize * step) } else { T::ZERO }
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::num::{InstructionSet, instruction_set};
+
+    fn check<T: BlockElement + std::fmt::Debug>(number: impl Fn(usize) -> T) {
+        let lanes = match instruction_set() {
+            InstructionSet::Avx512 => 64 / size_of::<T>(),
+            InstructionSet::Avx2 => 32 / size_of::<T>(),
+            InstructionSet::Base => 4,
+        };
+        for (rows, columns) in [(1, 1), (16, 16), (40, 37), (33, 64), (64, 15)] {
+            for (between, step) in [(columns + 3, 1), (3 * columns, 3)] {
+                let data: Vec<T> = (0..rows * between).map(&number).collect();
+                let matrix = Strided4 { ptr: data.as_ptr(), strides: [0, 0, between as isize, step as isize] };
+                let width = PanelWidth::of(rows, lanes);
+                let mut to = vec![T::ONE; columns * width.padded + 1];
+                // SAFETY: the data have the sizes, and there is room for all panels.
+                unsafe { pack_transposed(&matrix, (0, 0), (rows, columns), width, to.as_mut_ptr()) };
+                for (at, got) in to[..columns * width.padded].iter().enumerate() {
+                    let (panel, e, j) = (at / (columns * width.columns), at / width.columns % columns, at % width.columns);
+                    let row = panel * width.columns + j;
+                    let want = if row < rows { data[row * between + e * step] } else { T::ZERO };
+                    assert_eq!(*got, want, "{rows}x{columns}, row {row}, column {e}");
+                }
+                assert_eq!(to.last(), Some(&T::ONE), "written beyond the end");
+            }
+        }
+    }
+
+    #[test]
+    fn panels_hold_columns_in_order_and_zeros_behind_them() {
+        check(|i| i as f32);
+        check(|i| i as f64);
     }
 }
