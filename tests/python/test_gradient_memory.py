@@ -341,8 +341,9 @@ def test_a_product_forgets_its_first_factor_early() -> None:
     y = layer(hidden)
     del hidden
     g = rgrad.ones(1024, 1024)
-    # The weight's gradient and that of the activations, whose own memory is free by then.
-    assert most(lambda: y.backward(g)) < 1.5 * 4 * 1024 * 1024
+    # The weight's gradient and that of the activations, whose own memory is free by then, and the 2.5 MB in which a product packs its
+    # operands.
+    assert most(lambda: y.backward(g)) < (1.5 * 4 + 2.5) * 1024 * 1024
 
 
 def test_a_kept_graph_forgets_nothing() -> None:
