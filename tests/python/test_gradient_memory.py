@@ -341,8 +341,8 @@ def test_a_product_forgets_its_first_factor_early() -> None:
     y = layer(hidden)
     del hidden
     g = rgrad.ones(1024, 1024)
-    # The weight's gradient and that of the activations, whose own memory is free by then, and the 2.5 MB in which a product packs its
-    # operands.
+    # The weight's gradient and that of the activations, whose own memory is free by then, and the 2.5 MB in which a
+    # product packs its operands.
     assert most(lambda: y.backward(g)) < (1.5 * 4 + 2.5) * 1024 * 1024
 
 
