@@ -336,14 +336,15 @@ def linear() -> tuple[Any, Any]:
 
 
 def test_a_product_forgets_its_first_factor_early() -> None:
-    layer, x = linear()
+    # So large that the 2.5 MB in which a product packs its operands count little.
+    n = 2048
+    layer, x = nn.Linear(n, n, bias=False), values(0, (n, n))
     hidden = x.requires_grad_() * 1
     y = layer(hidden)
     del hidden
-    g = rgrad.ones(1024, 1024)
-    # The weight's gradient and that of the activations, whose own memory is free by then, and the 2.5 MB in which a
-    # product packs its operands.
-    assert most(lambda: y.backward(g)) < (1.5 * 4 + 2.5) * 1024 * 1024
+    g = rgrad.ones(n, n)
+    # The weight's gradient and that of the activations, whose own memory is free by then.
+    assert most(lambda: y.backward(g)) < 1.5 * 4 * n * n
 
 
 def test_a_kept_graph_forgets_nothing() -> None:

@@ -45,7 +45,9 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
         let weights = Mat { ptr: g.weights.wrapping_add(f.weights.start), rs: f.weights.row as isize, cs: 1 };
         for n in 0..p.batch {
             // SAFETY: the caller's.
-            unsafe { packed::product(g.isa, (g.rows, plane, depth), weights, image(n), g.bias, y.wrapping_add(n * f.places.image), true) };
+            unsafe {
+                packed::product(g.isa, (g.rows, plane, depth), [weights, image(n)], g.bias, y.wrapping_add(n * f.places.image), true)
+            };
         }
         // Nothing is known of them.
         return false;

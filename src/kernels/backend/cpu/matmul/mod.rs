@@ -119,7 +119,7 @@ macro_rules! float_product {
                         return;
                     }
                     if packed::is_faster(instruction_set(), (m, n, k), b) {
-                        return packed::product(instruction_set(), (m, n, k), a, b, std::ptr::null(), out, parallel);
+                        return packed::product(instruction_set(), (m, n, k), [a, b], std::ptr::null(), out, parallel);
                     }
                     let copy = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
                     let b = copy.as_ref().map_or(b, |copy| copy.mat);

@@ -65,6 +65,7 @@ pub(in crate::backend::cpu::conv) unsafe fn run_if_it_fits<T: CoreNumber, S: Sto
     let weights = s.in_channels * s.out_channels;
     let plain = results.saturating_mul(9 * weights);
     let transforms = TILE_COST * (s.in_channels + s.out_channels * s.in_channels.div_ceil(CHANNELS));
+    // The first cost also where weights are large: both ways were measured to take as long there.
     let ours = all.saturating_mul(PLACES * weights + transforms).saturating_add(2 * WEIGHT_COST[0] * weights);
     if ours >= plain {
         return false;

@@ -10,7 +10,7 @@ mod pack;
 mod tile;
 
 use self::pack::{pack_columns, pack_rows, room_of_rows};
-use self::tile::{PackedBlock, RowsLie, multiply};
+use self::tile::{LeftLayout, PackedBlock, multiply};
 use super::Mat;
 use super::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::blocks::scratch;
@@ -46,14 +46,7 @@ const WORTH_ALONG: (usize, usize) = (1 << 12, 4);
 /// Whether such a product is computed here. Of AVX-512 and of other machines it has not been measured.
 pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
     let (work, rows) = if b.rs == 1 && b.cs != 1 { WORTH_ALONG } else { WORTH };
-    is_avx2(isa) && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
-}
-
-fn is_avx2(isa: InstructionSet) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return isa == InstructionSet::Avx2;
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
+    isa == InstructionSet::Avx2 && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
 }
 
 /// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias for each row, which may be null.
@@ -63,12 +56,10 @@ fn is_avx2(isa: InstructionSet) -> bool {
 ///
 /// # Safety
 /// The machine has the instruction set; the operands are readable, `out` is writable and overlaps neither; none of the sizes is 0.
-#[allow(clippy::too_many_arguments, reason = "a product has so many parts")]
 pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     isa: InstructionSet,
     (m, n, k): (usize, usize, usize),
-    a: Mat<T>,
-    b: Mat<T>,
+    [a, b]: [Mat<T>; 2],
     bias: *const T,
     out: *mut T,
     parallel: bool,
@@ -129,17 +120,17 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                     let (row, column) = (t / across * rows, t % across * each * width);
                     for part in 0..parts {
                         let at = part * depth;
-                        let (a, lie) = if in_place {
-                            (a.at(i + row, first + at), RowsLie::Apart(a.rs))
+                        let (a, layout) = if in_place {
+                            (a.at(i + row, first + at), LeftLayout::Strided(a.rs))
                         } else {
-                            (packed_rows.at((t / across * parts + part) * part_of_rows).cast_const(), RowsLie::Packed)
+                            (packed_rows.at((t / across * parts + part) * part_of_rows).cast_const(), LeftLayout::Packed)
                         };
                         let block = PackedBlock {
                             rows: rows.min(tall - row),
                             columns: (each * width).min(columns - column),
                             depth: depth.min(deep - at),
                             a,
-                            lie,
+                            layout,
                             b: packed_columns.at(column * deep + at * width).cast_const(),
                             panel: width * deep,
                             out: out.at((i + row) * n + j + column),
@@ -208,7 +199,7 @@ mod tests {
                         set_num_threads(threads);
                         let mut got = vec![T::HALF; m * n + 1];
                         // SAFETY: the data and the result have the sizes, and this machine has the instruction set.
-                        unsafe { product::<T>(isa, (m, n, k), a, b, bias, got.as_mut_ptr(), threads > 1) };
+                        unsafe { product::<T>(isa, (m, n, k), [a, b], bias, got.as_mut_ptr(), threads > 1) };
                         assert_eq!(got.pop(), Some(T::HALF), "written beyond the end: {m}x{n}x{k}");
                         assert!(got == want, "{m}x{n}x{k}, {isa:?}, rows {ra} {ca}, columns {rb} {cb}");
                     }
@@ -242,7 +233,7 @@ mod tests {
             let b = Mat { ptr: y.as_ptr(), rs: n as isize, cs: 1 };
             let mut got = vec![0f32; m * n];
             // SAFETY: the data and the result have the sizes.
-            unsafe { product::<f32>(best(), (m, n, k), a, b, std::ptr::null(), got.as_mut_ptr(), false) };
+            unsafe { product::<f32>(best(), (m, n, k), [a, b], std::ptr::null(), got.as_mut_ptr(), false) };
             assert!(got[..12 * n].iter().all(|v| *v == k as f32) && got[12 * n..].iter().all(|v| v.is_nan()));
         }
     }

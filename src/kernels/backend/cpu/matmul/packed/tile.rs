@@ -26,13 +26,13 @@ pub(super) fn panels_of_rows<V: PanelVector>(rows: usize) -> impl Iterator<Item 
     })
 }
 
-/// How rows of the left operand lie.
+/// The memory layout of the left operand.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum RowsLie {
-    /// In panels, one after the other.
+pub(super) enum LeftLayout {
+    /// Panels, one after the other.
     Packed,
-    /// So many elements apart, each dense along the depth.
-    Apart(isize),
+    /// Rows that are dense along the depth, with this stride.
+    Strided(isize),
 }
 
 /// A product of rows and packed columns.
@@ -42,7 +42,7 @@ pub(super) struct PackedBlock<T> {
     pub columns: usize,
     pub depth: usize,
     pub a: *const T,
-    pub lie: RowsLie,
+    pub layout: LeftLayout,
     pub b: *const T,
     /// Elements between panels of `b`.
     pub panel: usize,
@@ -68,7 +68,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
         let b = p.b.wrapping_add(q * p.panel);
         let (mut a, mut bias, mut out) = (p.a, p.bias, p.out.wrapping_add(column));
         for panel in panels_of_rows::<V>(p.rows) {
-            if let (0, RowsLie::Apart(rs)) = (q, p.lie) {
+            if let (0, LeftLayout::Strided(rs)) = (q, p.layout) {
                 // Rows that come next are fetched while these are multiplied.
                 for r in 0..panel.rows as isize {
                     let next = a.wrapping_offset((panel.rows as isize + r) * rs);
@@ -78,9 +78,9 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                     }
                 }
             }
-            let steps = match p.lie {
-                RowsLie::Packed => (1, panel.rows as isize),
-                RowsLie::Apart(rs) => (rs, 1),
+            let steps = match p.layout {
+                LeftLayout::Packed => (1, panel.rows as isize),
+                LeftLayout::Strided(rs) => (rs, 1),
             };
             macro_rules! tile {
                 ($R:literal, $here:expr) => {
@@ -94,8 +94,8 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                     }
                 };
             }
-            match (panel.rows, p.lie) {
-                (_, RowsLie::Apart(rs)) if panel.here < panel.rows => {
+            match (panel.rows, p.layout) {
+                (_, LeftLayout::Strided(rs)) if panel.here < panel.rows => {
                     // The rows that a panel lacks are not there to be read.
                     for _ in 0..panel.here {
                         tile!(1, 1);
@@ -109,9 +109,9 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                 (6, _) if V::ROWS == 6 => tile!(6, panel.here),
                 _ => tile!(4, panel.here),
             }
-            a = match p.lie {
-                RowsLie::Packed => a.wrapping_add(panel.rows * p.depth),
-                RowsLie::Apart(rs) => a.wrapping_offset(panel.rows as isize * rs),
+            a = match p.layout {
+                LeftLayout::Packed => a.wrapping_add(panel.rows * p.depth),
+                LeftLayout::Strided(rs) => a.wrapping_offset(panel.rows as isize * rs),
             };
             out = out.wrapping_add(panel.here * p.out_rs);
             bias = next_bias(bias, panel.here);
