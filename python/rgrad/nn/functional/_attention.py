@@ -61,49 +61,203 @@ def _check_ranks(
     return rank == 3
 
 
-def _projected(
-    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The three projections, whose weights lie in one; equal inputs take one product."""
-    size = query.shape[-1]
-    if key is value:
-        if query is key:
-            made = _core.linear(query, weight, bias).unflatten(-1, (3, size)).unsqueeze(0).transpose(0, -2).squeeze(-2)
-            made = made.contiguous()
-            return made[0], made[1], made[2]
-        w_q, w_kv = weight.split([size, 2 * size])
-        b_q, b_kv = (None, None) if bias is None else bias.split([size, 2 * size])
-        both = _core.linear(key, w_kv, b_kv).unflatten(-1, (2, size)).unsqueeze(0).transpose(0, -2).squeeze(-2)
-        both = both.contiguous()
-        return _core.linear(query, w_q, b_q), both[0], both[1]
-    w_q, w_k, w_v = weight.chunk(3)
-    b_q, b_k, b_v = (None, None, None) if bias is None else bias.chunk(3)
-    return _core.linear(query, w_q, b_q), _core.linear(key, w_k, b_k), _core.linear(value, w_v, b_v)
+class _Projections:
+    """Linear maps of sequences ``(L, N, E)``, which lie in memory as such or, ``batch_first``, as ``(N, L, E)``."""
+
+    def __init__(self, batch_first: bool) -> None:
+        self.batch_first = batch_first
+
+    def linear(self, x: Tensor, weight: Any, bias: Any) -> Tensor:
+        if self.batch_first:
+            return _core.linear(x.transpose(0, 1), weight, bias).transpose(0, 1)
+        return _core.linear(x, weight, bias)
+
+    def together(
+        self, query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The three projections, whose weights lie in one; equal inputs take one product."""
+        size = query.shape[-1]
+        if key is value:
+            if query is key:
+                q, k, v = self.linear(query, weight, bias).chunk(3, -1)
+                return q, k, v
+            w_q, w_kv = weight.split([size, 2 * size])
+            b_q, b_kv = (None, None) if bias is None else bias.split([size, 2 * size])
+            k, v = self.linear(key, w_kv, b_kv).chunk(2, -1)
+            return self.linear(query, w_q, b_q), k, v
+        return self._three((query, key, value), weight.chunk(3), bias)
+
+    def apart(
+        self, inputs: tuple[Tensor, Tensor, Tensor], weights: tuple[Any, Any, Any], bias: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The three projections with weights of their own."""
+        size = inputs[0].shape[-1]
+        for name, w, t in zip(("q", "k", "v"), weights, inputs, strict=True):
+            if w is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+            if tuple(w.shape) != (size, t.shape[-1]):
+                wanted = (size, t.shape[-1])
+                raise AssertionError(f"expecting {name} weights shape of {wanted}, but got {w.shape}")
+        return self._three(inputs, weights, bias)
+
+    def _three(
+        self, inputs: tuple[Tensor, Tensor, Tensor], weights: Any, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        biases = (None, None, None) if bias is None else bias.chunk(3)
+        q, k, v = (self.linear(t, w, b) for t, w, b in zip(inputs, weights, biases, strict=True))
+        return q, k, v
+
+    def last(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The projection of joined heads, from ``(N, heads, L, E / heads)``."""
+        batch, heads, length, head = x.shape
+        if self.batch_first:
+            rows = x.transpose(1, 2).contiguous().view(batch * length, heads * head)
+            return _core.linear(rows, weight, bias).view(batch, length, -1).transpose(0, 1)
+        rows = x.permute(2, 0, 1, 3).contiguous().view(length * batch, heads * head)
+        return _core.linear(rows, weight, bias).view(length, batch, -1)
 
 
-def _projected_apart(
-    inputs: tuple[Tensor, Tensor, Tensor], weights: tuple[Any, Any, Any], bias: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    query, key, value = inputs
-    for name, w in zip(("q", "k", "v"), weights, strict=True):
-        if w is None:
-            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-    w_q, w_k, w_v = weights
-    size = query.shape[-1]
-    for name, w, t in (("query", w_q, query), ("key", w_k, key), ("value", w_v, value)):
-        wanted = (size, t.shape[-1])
-        if tuple(w.shape) != wanted:
-            raise AssertionError(f"expecting {name} weights shape of {wanted}, but got {w.shape}")
-    b_q, b_k, b_v = (None, None, None) if bias is None else bias.chunk(3)
-    return _core.linear(query, w_q, b_q), _core.linear(key, w_k, b_k), _core.linear(value, w_v, b_v)
+BATCH_FIRST = _Projections(batch_first=True)
+_SEQUENCE_FIRST = _Projections(batch_first=False)
 
 
-def _static(given: Tensor, name: str, batch_heads: int, size: int) -> Tensor:
-    if given.shape[0] != batch_heads:
-        raise AssertionError(f"expecting {name}.size(0) of {batch_heads}, but got {given.shape[0]}")
+def _heads(x: Tensor, batch: int, heads: int, size: int) -> Tensor:
+    """``(L, N, E)`` as ``(N, heads, L, E / heads)``."""
+    return x.view(x.shape[0], batch, heads, size).permute(1, 2, 0, 3)
+
+
+def _static(given: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
+    if given.shape[0] != batch * heads:
+        raise AssertionError(f"expecting {name}.size(0) of {batch * heads}, but got {given.shape[0]}")
     if given.shape[2] != size:
         raise AssertionError(f"expecting {name}.size(2) of {size}, but got {given.shape[2]}")
-    return given
+    return given.view(batch, heads, given.shape[1], size)
+
+
+def attended(
+    projections: _Projections,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool,
+    key_padding_mask: Tensor | None,
+    need_weights: bool,
+    attn_mask: Tensor | None,
+    use_separate_proj_weight: bool,
+    q_proj_weight: Tensor | None,
+    k_proj_weight: Tensor | None,
+    v_proj_weight: Tensor | None,
+    static_k: Tensor | None,
+    static_v: Tensor | None,
+    average_attn_weights: bool,
+    is_causal: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """As :func:`multi_head_attention_forward`, which asks no handlers, and with projections for the order in memory."""
+    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        # One unsqueezed tensor for equal inputs, so that they take one product.
+        same_query, same = query is key, key is value
+        query = query.unsqueeze(1)
+        key = query if same_query else key.unsqueeze(1)
+        value = key if same else value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, size = query.shape
+    keys = key.shape[0]
+    padding = _as_numbers(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and padding is None and not need_weights:
+        attn_mask = None
+    else:
+        attn_mask = _as_numbers(attn_mask, "attn_mask", query.dtype)
+        is_causal = is_causal and padding is None and not need_weights
+    if size != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}")
+    head = size // num_heads
+    if head * num_heads != size:
+        raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = projections.apart((query, key, value), weights, in_proj_bias)
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        q, k, v = projections.together(query, key, value, in_proj_weight, in_proj_bias)
+    if attn_mask is not None:
+        wanted = (length, keys) if attn_mask.dim() == 2 else (batch * num_heads, length, keys)
+        if tuple(attn_mask.shape) != wanted:
+            raise RuntimeError(
+                f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be {wanted}."
+            )
+        if attn_mask.dim() == 3:
+            attn_mask = attn_mask.view(batch, num_heads, length, keys)
+
+    def one_more() -> None:
+        nonlocal attn_mask, padding
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        padding = None if padding is None else pad(padding, (0, 1))
+
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k and bias_v must both be None, or both be tensors")
+    if bias_k is not None and bias_v is not None:
+        if static_k is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        if static_v is not None:
+            raise AssertionError("bias cannot be added to static value.")
+        k = _core.cat([k, bias_k.repeat(1, batch, 1)])
+        v = _core.cat([v, bias_v.repeat(1, batch, 1)])
+        one_more()
+    q = _heads(q, batch, num_heads, head)
+    k = _heads(k, batch, num_heads, head) if static_k is None else _static(static_k, "static_k", batch, num_heads, head)
+    v = _heads(v, batch, num_heads, head) if static_v is None else _static(static_v, "static_v", batch, num_heads, head)
+    if add_zero_attn:
+        zeros = _core.zeros((batch, num_heads, 1, head), dtype=k.dtype, device=k.device)
+        k, v = _core.cat([k, zeros], 2), _core.cat([v, zeros], 2)
+        one_more()
+    keys = k.shape[2]
+    if padding is not None:
+        if tuple(padding.shape) != (batch, keys):
+            raise AssertionError(f"expecting key_padding_mask shape of {(batch, keys)}, but got {padding.shape}")
+        padding = padding.view(batch, 1, 1, keys)
+        attn_mask = padding if attn_mask is None else attn_mask + padding
+    p = dropout_p if training else 0.0
+    shares = None
+    if need_weights:
+        scores = _core.matmul(q * math.sqrt(1.0 / float(head)), k.transpose(-2, -1))
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        shares = _core.softmax(scores, -1)
+        if p > 0.0:
+            shares = dropout(shares, p)
+        out = _core.matmul(shares, v)
+        if average_attn_weights:
+            shares = shares.mean(1)
+    else:
+        out = scaled_dot_product_attention(q, k, v, attn_mask, p, is_causal)
+    out = projections.last(out, out_proj_weight, out_proj_bias)
+    if batched:
+        return out, shares
+    return out.squeeze(1), None if shares is None else shares.squeeze(0)
 
 
 @overridable(
@@ -180,118 +334,31 @@ def multi_head_attention_forward(
         >>> out.shape, weights.shape
         (rgrad.Size([3, 2, 4]), rgrad.Size([2, 3, 3]))
     """
-    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
-    if not batched:
-        # One unsqueezed tensor for equal inputs, so that they take one product.
-        same_query, same = query is key, key is value
-        query = query.unsqueeze(1)
-        key = query if same_query else key.unsqueeze(1)
-        value = key if same else value.unsqueeze(1)
-        if key_padding_mask is not None:
-            key_padding_mask = key_padding_mask.unsqueeze(0)
-    length, batch, size = query.shape
-    keys = key.shape[0]
-    padding = _as_numbers(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
-        )
-    if is_causal and padding is None and not need_weights:
-        attn_mask = None
-    else:
-        attn_mask = _as_numbers(attn_mask, "attn_mask", query.dtype)
-        is_causal = is_causal and padding is None and not need_weights
-    if size != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}")
-    head = size // num_heads
-    if head * num_heads != size:
-        raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = _projected_apart((query, key, value), weights, in_proj_bias)
-    else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias)
-    if attn_mask is not None:
-        wanted = (length, keys) if attn_mask.dim() == 2 else (batch * num_heads, length, keys)
-        if tuple(attn_mask.shape) != wanted:
-            raise RuntimeError(
-                f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be {wanted}."
-            )
-        if attn_mask.dim() == 2:
-            attn_mask = attn_mask.unsqueeze(0)
-
-    def one_more() -> None:
-        nonlocal attn_mask, padding
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        padding = None if padding is None else pad(padding, (0, 1))
-
-    if (bias_k is None) != (bias_v is None):
-        raise AssertionError("bias_k and bias_v must both be None, or both be tensors")
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None:
-            raise AssertionError("bias cannot be added to static key.")
-        if static_v is not None:
-            raise AssertionError("bias cannot be added to static value.")
-        k = _core.cat([k, bias_k.repeat(1, batch, 1)])
-        v = _core.cat([v, bias_v.repeat(1, batch, 1)])
-        one_more()
-    q = q.view(length, batch * num_heads, head).transpose(0, 1)
-    if static_k is None:
-        k = k.view(k.shape[0], batch * num_heads, head).transpose(0, 1)
-    else:
-        k = _static(static_k, "static_k", batch * num_heads, head)
-    if static_v is None:
-        v = v.view(v.shape[0], batch * num_heads, head).transpose(0, 1)
-    else:
-        v = _static(static_v, "static_v", batch * num_heads, head)
-    if add_zero_attn:
-        zeros = _core.zeros((batch * num_heads, 1, head), dtype=k.dtype, device=k.device)
-        k, v = _core.cat([k, zeros], 1), _core.cat([v, zeros], 1)
-        one_more()
-    keys = k.shape[1]
-    if padding is not None:
-        if tuple(padding.shape) != (batch, keys):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, keys)}, but got {padding.shape}")
-        padding = padding.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1)
-        if attn_mask is None:
-            attn_mask = padding.reshape(batch * num_heads, 1, keys)
-        else:
-            attn_mask = attn_mask + padding.reshape(batch * num_heads, 1, keys)
-    p = dropout_p if training else 0.0
-    if need_weights:
-        scaled = q * math.sqrt(1.0 / float(head))
-        scores = _core.bmm(scaled, k.transpose(-2, -1))
-        if attn_mask is not None:
-            scores = scores + attn_mask
-        shares = _core.softmax(scores, -1)
-        if p > 0.0:
-            shares = dropout(shares, p)
-        out = _core.bmm(shares, v).transpose(0, 1).contiguous().view(length * batch, size)
-        out = _core.linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
-        shares = shares.view(batch, num_heads, length, keys)
-        if average_attn_weights:
-            shares = shares.mean(1)
-        return (out, shares) if batched else (out.squeeze(1), shares.squeeze(0))
-    if attn_mask is not None:
-        shared = attn_mask.shape[0] == 1
-        attn_mask = attn_mask.unsqueeze(0) if shared else attn_mask.view(batch, num_heads, -1, keys)
-    out = scaled_dot_product_attention(
-        q.view(batch, num_heads, length, head),
-        k.view(batch, num_heads, keys, head),
-        v.view(batch, num_heads, keys, head),
+    return attended(
+        _SEQUENCE_FIRST,
+        query,
+        key,
+        value,
+        embed_dim_to_check,
+        num_heads,
+        in_proj_weight,
+        in_proj_bias,
+        bias_k,
+        bias_v,
+        add_zero_attn,
+        dropout_p,
+        out_proj_weight,
+        out_proj_bias,
+        training,
+        key_padding_mask,
+        need_weights,
         attn_mask,
-        p,
+        use_separate_proj_weight,
+        q_proj_weight,
+        k_proj_weight,
+        v_proj_weight,
+        static_k,
+        static_v,
+        average_attn_weights,
         is_causal,
     )
-    out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, size)
-    out = _core.linear(out, out_proj_weight, out_proj_bias).view(length, batch, -1)
-    return (out, None) if batched else (out.squeeze(1), None)

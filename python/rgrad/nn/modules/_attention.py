@@ -4,7 +4,9 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
+from ...overrides import has_torch_function_variadic
 from .. import functional, init
+from ..functional._attention import BATCH_FIRST, attended
 from ..parameter import Parameter
 from .linear import Linear
 from .module import Module
@@ -155,15 +157,7 @@ class MultiheadAttention(Module):
             query = query.transpose(1, 0)
             key = query if same_query else key.transpose(1, 0)
             value = key if same else value.transpose(1, 0)
-        apart: dict[str, Any] = {}
-        if not self._qkv_same_embed_dim:
-            apart = {
-                "use_separate_proj_weight": True,
-                "q_proj_weight": self.q_proj_weight,
-                "k_proj_weight": self.k_proj_weight,
-                "v_proj_weight": self.v_proj_weight,
-            }
-        out, weights = functional.multi_head_attention_forward(
+        given: list[Any] = [
             query,
             key,
             value,
@@ -177,12 +171,22 @@ class MultiheadAttention(Module):
             self.dropout,
             self.out_proj.weight,
             self.out_proj.bias,
-            training=self.training,
-            key_padding_mask=key_padding_mask,
-            need_weights=need_weights,
-            attn_mask=attn_mask,
-            average_attn_weights=average_attn_weights,
-            is_causal=is_causal,
-            **apart,
-        )
+            self.training,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            not self._qkv_same_embed_dim,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            None,
+            None,
+            average_attn_weights,
+            is_causal,
+        ]
+        if swapped and not has_torch_function_variadic(*given):
+            # Without copies into the other order.
+            out, weights = attended(BATCH_FIRST, *given)
+        else:
+            out, weights = functional.multi_head_attention_forward(*given)
         return (out.transpose(1, 0), weights) if swapped else (out, weights)
