@@ -128,6 +128,22 @@ impl<T> Strided4<T> {
     }
 }
 
+/// Asks for the cache lines of `n` elements, which may lie anywhere: where many short stretches are read or written, the machine does not
+/// foresee the next one.
+#[inline(always)]
+pub(super) fn bring<T>(from: *const T, n: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if !from.is_null() {
+        let end = from.wrapping_add(n).wrapping_byte_sub(1);
+        // The last line too, if the stretch begins in the middle of one.
+        for at in (0..n * size_of::<T>()).step_by(64).map(|at| from.wrapping_byte_add(at)).chain([end]) {
+            // SAFETY: nothing is accessed.
+            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
+        }
+    }
+    let _ = (from, n);
+}
+
 /// Temporary elements, not initialised.
 pub(super) fn scratch<T>(n: usize) -> crate::error::Result<super::memory::alloc::Buffer> {
     super::memory::alloc::Buffer::new(n.saturating_mul(size_of::<T>()).max(1))

@@ -1,15 +1,13 @@
 //! The backward pass, but for the gradients of weights.
 
 use super::cells::{self, CellBackward};
-use super::{RecurrentSteps, product, together};
+use super::layers::{LayerPiece, LayerStages, PackedWeights, run_layer};
+use super::{RecurrentSteps, row, row_mut};
 use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::tile::{PanelWidth, pack};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, Strided4, scratch};
-use crate::backend::cpu::memory::room::filled;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::backend::cpu::blocks::{BlockElement, BlockWork, bring};
 use crate::backend::requests::{Recurrent, RecurrentCell};
 use crate::error::Result;
+use std::ptr::{copy_nonoverlapping, null, null_mut};
 
 /// Operands and outputs, as `Recurrent` describes them; null where a cell has none.
 #[derive(Debug, Clone, Copy)]
@@ -28,134 +26,181 @@ pub(in super::super) struct RecurrentBackward<'a, T> {
     pub dx: *mut T,
     pub dproduct: *mut T,
     pub before: *mut T,
+    /// The gradient of the state that stages work on, until it is that of the first one.
     pub d_first: *mut T,
     pub d_first_cell: *mut T,
     pub d_projected: *mut T,
     pub raw: *mut T,
 }
-// SAFETY: tasks write to disjoint rows, and the rest is only read.
+// SAFETY: tasks write to disjoint rows and columns, and the rest is only read.
 unsafe impl<T> Send for RecurrentBackward<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for RecurrentBackward<'_, T> {}
 
-struct BackwardSequences<'a, T> {
-    all: &'a RecurrentBackward<'a, T>,
-    steps: &'a RecurrentSteps<'a>,
-    first: usize,
-    count: usize,
-    /// Packed weights of the state, and of the projection.
-    weights: [(*const T, PanelWidth); 2],
-}
-
 impl<T: BlockElement> BlockWork<T> for RecurrentBackward<'_, T> {
     unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
         let (r, steps) = (self.r, RecurrentSteps::new(self.r));
-        let (h, p, gates) = (r.hidden, r.state, r.cell.gates() * r.hidden);
-        let widths = [PanelWidth::of(p, V::N), PanelWidth::of(h, V::N)];
-        let weights = scratch::<T>(gates.saturating_mul(widths[0].padded))?;
-        let projection = scratch::<T>(if r.cell.is_projected() { p.saturating_mul(widths[1].padded) } else { 0 })?;
-        let (weights, projection) = (weights.as_ptr().cast::<T>(), projection.as_ptr().cast::<T>());
-        // SAFETY: the caller's; the scratch memory has room for the panels.
+        let (h, p) = (r.hidden, r.state);
+        // SAFETY: the caller's; each group of sequences has rows of its own.
         unsafe {
-            pack(&Strided4::matrix(self.weight, p), (0, 0), (gates, p), widths[0], weights);
-            if r.cell.is_projected() {
-                pack(&Strided4::matrix(self.projection, h), (0, 0), (p, h), widths[1], projection);
-            }
+            let weights = PackedWeights::plain(V::N, r.cell.gates() * h, p, self.weight)?;
+            let projection = if r.cell.is_projected() { Some(PackedWeights::plain(V::N, p, h, self.projection)?) } else { None };
+            run_layer::<V, _>(&steps, |first, count| {
+                copy_nonoverlapping(self.g_last.add(first * p), self.d_first.add(first * p), count * p);
+                if r.cell.is_lstm() {
+                    copy_nonoverlapping(self.g_last_cell.add(first * h), self.d_first_cell.add(first * h), count * h);
+                }
+                BackwardStages { all: self, steps: &steps, first, count, weights: &weights, projection: projection.as_ref() }
+            });
         }
-        let sequences = steps.sequences();
-        let shared = [SharedPointer::new(weights.cast_const()), SharedPointer::new(projection.cast_const())];
-        let many = together(sequences);
-        parallel_for(sequences.div_ceil(many), |t| {
-            let first = t * many;
-            let weights = [(shared[0].get(), widths[0]), (shared[1].get(), widths[1])];
-            let task = BackwardSequences { all: self, steps: &steps, first, count: many.min(sequences - first), weights };
-            // SAFETY: the caller's; each task has sequences of its own.
-            unsafe { V::run(&task) };
-        });
         Ok(())
     }
 }
 
-impl<T: BlockElement> BlockTask<T> for BackwardSequences<'_, T> {
+/// The stage of a step begins with the product that the step after it (in the order of the layer) left, and after that of the first step
+/// there is one with nothing else.
+struct BackwardStages<'a, T> {
+    all: &'a RecurrentBackward<'a, T>,
+    steps: &'a RecurrentSteps<'a>,
+    first: usize,
+    count: usize,
+    weights: &'a PackedWeights<T>,
+    projection: Option<&'a PackedWeights<T>>,
+}
+
+impl<T: BlockElement> BackwardStages<'_, T> {
+    /// The number of a stage's step, and whether the stage computes the gradient of the state (or else only the cells).
+    fn at(&self, stage: usize) -> (usize, bool) {
+        if self.projection.is_some() { (stage / 2, stage.is_multiple_of(2)) } else { (stage, true) }
+    }
+
+    /// The first row, and the number of sequences, of step number `k`; none beyond the last one.
+    fn rows(&self, k: usize) -> (usize, usize) {
+        if k >= self.steps.len() {
+            return (0, 0);
+        }
+        let step = self.steps.step(k, true);
+        (self.steps.starts[step] + self.first, self.all.r.batches[step].saturating_sub(self.first).min(self.count))
+    }
+
+    /// The cell of sequence `i` at step number `k`, which is row `at`; `g` is the gradient of the state before a projection.
     #[inline(always)]
-    unsafe fn task<V: Lanes<T = T>>(&self) {
-        let BackwardSequences { all, steps, first, count, weights } = self;
-        let (r, first, count) = (all.r, *first, *count);
+    fn cell(&self, k: usize, i: usize, at: usize, g: *mut T) -> CellBackward<T> {
+        let all = self.all;
+        let r = all.r;
         let (h, p, gates, kept) = (r.hidden, r.state, r.cell.gates() * r.hidden, r.cell.kept() * r.hidden);
-        let (padded, padded_raw) = (weights[0].1.padded, weights[1].1.padded);
+        let sequence = self.first + i;
+        CellBackward {
+            g,
+            g_cell: row_mut(all.d_first_cell, sequence, h),
+            kept: row(all.kept, at, kept),
+            cell: row(all.cells, at, h),
+            state: if r.cell.is_lstm() { null() } else { all.states.wrapping_add(at * p) },
+            raw: row_mut(all.raw, at, h),
+            before: match self.steps.before(self.steps.step(k, true), sequence) {
+                _ if r.cell == RecurrentCell::Gru => all.before.wrapping_add(at * p).cast_const(),
+                Some(before) => row(all.cells, before, h),
+                None => row(all.first_cell, sequence, h),
+            },
+            dx: all.dx.wrapping_add(at * gates),
+            dproduct: row_mut(all.dproduct, at, gates),
+        }
+    }
+}
+
+impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
+    fn stages(&self) -> usize {
+        if self.projection.is_some() { 2 * self.steps.len() + 1 } else { self.steps.len() + 1 }
+    }
+
+    fn size(&self, stage: usize) -> (usize, usize) {
+        match (self.at(stage), self.projection) {
+            ((k, false), Some(projection)) => (self.rows(k).1, projection.width.panels()),
+            ((k, _), _) => {
+                let later = k.checked_sub(1).map_or(0, |k| self.rows(k).1);
+                (self.rows(k).1.max(later), self.weights.width.panels())
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn run<V: Lanes<T = T>>(&self, piece: &LayerPiece<T>) {
+        let BackwardStages { all, steps, first, .. } = self;
+        let r = all.r;
+        let (h, p, gates) = (r.hidden, r.state, r.cell.gates() * r.hidden);
         let is_gru = r.cell == RecurrentCell::Gru;
-        let mut slope = filled(T::ZERO, count * p);
-        let mut raw = filled(T::ZERO, count * h);
-        let mut products = filled(T::ZERO, count * padded);
-        let mut unprojected = filled(T::ZERO, if r.cell.is_projected() { count * padded_raw } else { 0 });
-        let at = |of: *const T, row: usize, width: usize| if of.is_null() { of } else { of.wrapping_add(row * width) };
-        let at_mut = |of: *mut T, row: usize, width: usize| if of.is_null() { of } else { of.wrapping_add(row * width) };
-        // SAFETY: the caller's; rows are those of this task's sequences.
+        let (k, is_state) = self.at(piece.stage);
+        let (start, active) = self.rows(k);
+        let slope = |i: usize| all.d_first.wrapping_add((first + i) * p);
+        let products = piece.products;
+        // SAFETY: the caller's; rows and columns are those of this piece.
         unsafe {
-            std::ptr::copy_nonoverlapping(all.g_last.add(first * p), slope.as_mut_ptr(), count * p);
-            if r.cell.is_lstm() {
-                std::ptr::copy_nonoverlapping(all.g_last_cell.add(first * h), all.d_first_cell.add(first * h), count * h);
+            if let (Some(projection), false) = (self.projection, is_state) {
+                let (rows, units) = (piece.among(active), projection.columns(&piece.panels, h));
+                if piece.is_part {
+                    rows.clone().for_each(|i| self.cell(k, i, start + i, null_mut()).bring(r.cell, h, &units));
+                }
+                projection.product::<V>((rows.len(), slope(rows.start), p), 0, &piece.panels, (products, 0));
+                for i in rows.clone() {
+                    // The products of these columns, as if they were a whole row.
+                    let g = products.row(i - rows.start).wrapping_sub(units.start);
+                    cells::backward::<V>(r.cell, h, units.clone(), &self.cell(k, i, start + i, g));
+                }
+                return;
             }
-            for k in 0..r.batches.len() {
-                interrupt::check();
-                let step = steps.step(k, true);
-                let rows = steps.active(step, first, count);
-                if rows == 0 {
-                    continue;
-                }
-                let start = steps.starts[step] + first;
-                for i in 0..rows {
-                    for c in 0..p {
-                        let to = slope.as_mut_ptr().add(i * p + c);
-                        *to = (*to).plus(*all.g.add((start + i) * p + c));
+            let columns = self.weights.columns(&piece.panels, p);
+            let state_before = |i: usize| {
+                let row = steps.before(steps.step(k, true), first + i);
+                row.map_or(all.first.wrapping_add((first + i) * p), |row| all.states.wrapping_add(row * p))
+            };
+            let now = piece.among(active);
+            for panel in piece.panels.clone().filter(|_| piece.is_part) {
+                let columns = self.weights.columns(&(panel..panel + 1), p);
+                for i in now.clone() {
+                    let at = (start + i) * p + columns.start;
+                    bring(all.g.wrapping_add(at), columns.len());
+                    bring(all.before.wrapping_add(at).cast_const(), columns.len());
+                    bring(state_before(i).wrapping_add(columns.start), columns.len());
+                    if self.projection.is_none() {
+                        self.cell(k, i, start + i, slope(i)).bring(r.cell, h, &columns);
                     }
-                    let from = steps.before(step, first + i).map_or(all.first.add((first + i) * p), |row| all.states.add(row * p));
-                    std::ptr::copy_nonoverlapping(from, all.before.add((start + i) * p), p);
                 }
-                let (g, g_step) = if r.cell.is_projected() {
-                    std::ptr::copy_nonoverlapping(slope.as_ptr(), all.d_projected.add(start * p), rows * p);
-                    V::product(&product(rows, p, (slope.as_ptr(), p), weights[1], unprojected.as_mut_ptr()));
-                    (unprojected.as_mut_ptr(), padded_raw)
-                } else {
-                    (slope.as_mut_ptr(), p)
-                };
-                for i in 0..rows {
-                    let row = start + i;
-                    let before = match steps.before(step, first + i) {
-                        _ if is_gru => all.before.add(row * p).cast_const(),
-                        Some(row) => at(all.cells, row, h),
-                        None => at(all.first_cell, first + i, h),
-                    };
-                    let state = if r.cell.is_projected() {
-                        all.raw.add(row * h)
-                    } else if r.cell.is_lstm() {
-                        raw.as_mut_ptr().add(i * h)
-                    } else {
-                        all.states.add(row * p).cast_mut()
-                    };
-                    let cell = CellBackward {
-                        g: g.add(i * g_step),
-                        g_cell: at_mut(all.d_first_cell, first + i, h),
-                        kept: at(all.kept, row, kept),
-                        cell: at(all.cells, row, h),
-                        state,
-                        before,
-                        dx: all.dx.add(row * gates),
-                        dproduct: at_mut(all.dproduct, row, gates),
-                    };
-                    cells::backward::<V>(r.cell, h, &cell);
+            }
+            let later = match k.checked_sub(1) {
+                Some(k) => {
+                    let (start, active) = self.rows(k);
+                    let (from, rows) = (if is_gru { all.dproduct } else { all.dx }, piece.among(active));
+                    let from = (rows.len(), from.add((start + rows.start) * gates).cast_const(), gates);
+                    self.weights.product::<V>(from, 0, &piece.panels, (products, 0));
+                    rows
                 }
-                let from = if is_gru { all.dproduct } else { all.dx };
-                V::product(&product(rows, gates, (from.add(start * gates).cast_const(), gates), weights[0], products.as_mut_ptr()));
-                for i in 0..rows {
-                    for c in 0..p {
-                        let (to, new) = (slope.as_mut_ptr().add(i * p + c), products[i * padded + c]);
+                None => 0..0,
+            };
+            for i in piece.rows.clone() {
+                let product = products.row(i.saturating_sub(later.start)).cast_const();
+                let at = start + i;
+                for j in columns.clone().step_by(V::N) {
+                    let n = columns.end - j;
+                    let to = slope(i).add(j);
+                    let mut slope = V::load_up_to(to, n);
+                    if later.contains(&i) {
+                        let new = V::load_up_to(product.add(j - columns.start), n);
                         // Of a GRU a part of the gradient passes by the product.
-                        *to = if is_gru { new.plus(*to) } else { new };
+                        slope = if is_gru { new.plus(slope) } else { new };
                     }
+                    if now.contains(&i) {
+                        slope = slope.plus(V::load_up_to(all.g.add(at * p + j), n));
+                        V::load_up_to(state_before(i).add(j), n).store_up_to(all.before.add(at * p + j), n);
+                        if self.projection.is_some() {
+                            slope.store_up_to(all.d_projected.add(at * p + j), n);
+                        }
+                    }
+                    slope.store_up_to(to, n);
+                }
+                if self.projection.is_none() && now.contains(&i) {
+                    cells::backward::<V>(r.cell, h, columns.clone(), &self.cell(k, i, at, slope(i)));
                 }
             }
-            std::ptr::copy_nonoverlapping(slope.as_ptr(), all.d_first.add(first * p), count * p);
         }
     }
 }

@@ -1,15 +1,17 @@
 //! The gates of one sequence at one step.
 
-use crate::backend::cpu::blocks::BlockElement;
 use crate::backend::cpu::blocks::lanes::Lanes;
+use crate::backend::cpu::blocks::{BlockElement, bring};
 use crate::backend::requests::RecurrentCell;
+use std::ops::Range;
 
 /// Where one sequence's numbers at one step are. Null where a cell has none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CellForward<T> {
-    /// The products of input and state, and the biases of the latter.
+    /// The products of the input; of the state, from the first of the units on, for each gate `product_step` further; and the biases of the latter.
     pub x: *const T,
     pub product: *const T,
+    pub product_step: usize,
     pub bias: *const T,
     /// The cell before, or of a GRU the state before.
     pub before: *const T,
@@ -18,24 +20,49 @@ pub(super) struct CellForward<T> {
     pub state: *mut T,
 }
 
-/// # Safety
-/// All are as `Recurrent` describes for `h` hidden units.
+impl<T> CellForward<T> {
+    /// Asks for the memory of these units that has to do with a gate, before its product is computed.
+    #[inline(always)]
+    pub fn bring(&self, kind: RecurrentCell, gate: usize, h: usize, units: &Range<usize>) {
+        let is_last = gate + 1 == kind.gates();
+        bring_units(self.x, gate..gate + 1, h, units);
+        bring_units(self.kept, gate.min(kind.kept())..if is_last { kind.kept() } else { gate + 1 }, h, units);
+        if is_last {
+            for of in [self.before, self.cell.cast_const(), self.state.cast_const()] {
+                bring_units(of, 0..1, h, units);
+            }
+        }
+    }
+}
+
 #[inline(always)]
-pub(super) unsafe fn forward<V: Lanes>(kind: RecurrentCell, h: usize, p: &CellForward<V::T>) {
+fn bring_units<T>(of: *const T, gates: Range<usize>, h: usize, units: &Range<usize>) {
+    for gate in gates {
+        if !of.is_null() {
+            bring(of.wrapping_add(gate * h + units.start), units.len());
+        }
+    }
+}
+
+/// # Safety
+/// All are as `Recurrent` describes for `h` hidden units; these units are computed.
+#[inline(always)]
+pub(super) unsafe fn forward<V: Lanes>(kind: RecurrentCell, h: usize, units: Range<usize>, p: &CellForward<V::T>) {
     // SAFETY: the caller's; the last vector has `n` numbers.
     unsafe {
-        for j in (0..h).step_by(V::N) {
-            let n = h - j;
+        for j in units.clone().step_by(V::N) {
+            let n = units.end - j;
+            let product = |gate: usize| V::load_up_to(p.product.wrapping_add(gate * p.product_step + j - units.start), n);
             let load = |from: *const V::T, gate: usize| V::load_up_to(from.wrapping_add(gate * h + j), n);
             let put = |v: V, to: *mut V::T, gate: usize| v.store_up_to(to.wrapping_add(gate * h + j), n);
-            let sum = |gate: usize| load(p.x, gate).plus(load(p.product, gate));
+            let sum = |gate: usize| load(p.x, gate).plus(product(gate));
             match kind {
                 RecurrentCell::Tanh => put(sum(0).tanh(), p.state, 0),
                 RecurrentCell::Relu => put(sum(0).larger(V::splat(V::T::ZERO)), p.state, 0),
                 RecurrentCell::Gru => {
                     let r = sum(0).plus(load(p.bias, 0)).sigmoid();
                     let z = sum(1).plus(load(p.bias, 1)).sigmoid();
-                    let inner = load(p.product, 2).plus(load(p.bias, 2));
+                    let inner = product(2).plus(load(p.bias, 2));
                     let new = r.fma(inner, load(p.x, 2)).tanh();
                     put(r, p.kept, 0);
                     put(z, p.kept, 1);
@@ -66,8 +93,10 @@ pub(super) struct CellBackward<T> {
     pub g_cell: *mut T,
     pub kept: *const T,
     pub cell: *const T,
-    /// The state, before a projection; of an LSTM it is written.
-    pub state: *mut T,
+    /// The state; not of an LSTM.
+    pub state: *const T,
+    /// The state before a projection is written here; null if there is none.
+    pub raw: *mut T,
     /// The cell before, or of a GRU the state before.
     pub before: *const T,
     /// The gradients of the products of input and state.
@@ -75,15 +104,35 @@ pub(super) struct CellBackward<T> {
     pub dproduct: *mut T,
 }
 
+impl<T> CellBackward<T> {
+    /// Asks for the memory of these units, before the product is computed.
+    #[inline(always)]
+    pub fn bring(&self, kind: RecurrentCell, h: usize, units: &Range<usize>) {
+        for (of, gates) in [
+            (self.kept, kind.kept()),
+            (self.dx.cast_const(), kind.gates()),
+            (self.dproduct.cast_const(), kind.gates()),
+            (self.g.cast_const(), 1),
+            (self.g_cell.cast_const(), 1),
+            (self.cell, 1),
+            (self.state, 1),
+            (self.raw.cast_const(), 1),
+            (self.before, 1),
+        ] {
+            bring_units(of, 0..gates, h, units);
+        }
+    }
+}
+
 /// # Safety
 /// As for `forward`.
 #[inline(always)]
-pub(super) unsafe fn backward<V: Lanes>(kind: RecurrentCell, h: usize, p: &CellBackward<V::T>) {
+pub(super) unsafe fn backward<V: Lanes>(kind: RecurrentCell, h: usize, units: Range<usize>, p: &CellBackward<V::T>) {
     // SAFETY: the caller's; the last vector has `n` numbers.
     unsafe {
         let (one, zero) = (V::splat(V::T::ONE), V::splat(V::T::ZERO));
-        for j in (0..h).step_by(V::N) {
-            let n = h - j;
+        for j in units.clone().step_by(V::N) {
+            let n = units.end - j;
             let load = |from: *const V::T, gate: usize| V::load_up_to(from.wrapping_add(gate * h + j), n);
             let put = |v: V, to: *mut V::T, gate: usize| v.store_up_to(to.wrapping_add(gate * h + j), n);
             // The derivatives of sigmoid and tanh, of their results.
@@ -121,7 +170,9 @@ pub(super) unsafe fn backward<V: Lanes>(kind: RecurrentCell, h: usize, p: &CellB
                     let (i, f, new, o) = (load(p.kept, 0), load(p.kept, 1), load(p.kept, 2), load(p.kept, 3));
                     let t = load(p.cell, 0).tanh();
                     let dc = g.times(o).times(tanh_slope(t)).plus(load(p.g_cell, 0));
-                    put(o.times(t), p.state, 0);
+                    if !p.raw.is_null() {
+                        put(o.times(t), p.raw, 0);
+                    }
                     put(dc.times(new).times(slope(i)), p.dx, 0);
                     put(dc.times(load(p.before, 0)).times(slope(f)), p.dx, 1);
                     put(dc.times(i).times(tanh_slope(new)), p.dx, 2);

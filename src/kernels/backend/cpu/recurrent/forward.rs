@@ -1,15 +1,15 @@
 //! The forward pass.
 
 use super::cells::{self, CellForward};
-use super::{RecurrentSteps, product, together};
+use super::layers::{LayerPiece, LayerStages, PackedWeights, run_layer};
+use super::{RecurrentSteps, row, row_mut};
 use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::tile::{PanelWidth, pack_transposed};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, Strided4, scratch};
+use crate::backend::cpu::blocks::{BlockElement, BlockWork};
 use crate::backend::cpu::memory::room::filled;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::requests::Recurrent;
 use crate::error::Result;
+use std::ptr::{copy_nonoverlapping, null};
 
 /// Operands and outputs, as `Recurrent` describes them; null where a cell has none.
 #[derive(Debug, Clone, Copy)]
@@ -27,105 +27,141 @@ pub(in super::super) struct RecurrentForward<'a, T> {
     pub last: *mut T,
     pub last_cell: *mut T,
 }
-// SAFETY: tasks write to disjoint rows, and the rest is only read.
+// SAFETY: tasks write to disjoint rows and columns, and the rest is only read.
 unsafe impl<T> Send for RecurrentForward<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for RecurrentForward<'_, T> {}
 
-struct ForwardSequences<'a, T> {
-    all: &'a RecurrentForward<'a, T>,
-    steps: &'a RecurrentSteps<'a>,
-    first: usize,
-    count: usize,
-    /// Packed weights of the state, and of the projection.
-    weights: [(*const T, PanelWidth); 2],
-}
-
 impl<T: BlockElement> BlockWork<T> for RecurrentForward<'_, T> {
     unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
         let (r, steps) = (self.r, RecurrentSteps::new(self.r));
-        let (h, p, gates) = (r.hidden, r.state, r.cell.gates() * r.hidden);
-        let widths = [PanelWidth::of(gates, V::N), PanelWidth::of(p, V::N)];
-        let weights = scratch::<T>(p.saturating_mul(widths[0].padded))?;
-        let projection = scratch::<T>(if r.cell.is_projected() { h.saturating_mul(widths[1].padded) } else { 0 })?;
-        let (weights, projection) = (weights.as_ptr().cast::<T>(), projection.as_ptr().cast::<T>());
-        // SAFETY: the caller's; the scratch memory has room for the panels.
+        let (h, p) = (r.hidden, r.state);
+        // SAFETY: the caller's; each group of sequences has rows of its own.
         unsafe {
-            pack_transposed(&Strided4::matrix(self.weight, p), (0, 0), (gates, p), widths[0], weights);
-            if r.cell.is_projected() {
-                pack_transposed(&Strided4::matrix(self.projection, h), (0, 0), (p, h), widths[1], projection);
-            }
+            let weights = PackedWeights::transposed(V::N, r.cell.gates(), h, p, self.weight)?;
+            let projection = if r.cell.is_projected() { Some(PackedWeights::transposed(V::N, 1, p, h, self.projection)?) } else { None };
+            run_layer::<V, _>(&steps, |first, count| {
+                let mut raw = filled(T::ZERO, if projection.is_some() { count * h } else { 0 });
+                let (weights, projection) = (&weights, projection.as_ref());
+                let raw_at = SharedPointer::new(raw.as_mut_ptr());
+                ForwardStages { all: self, steps: &steps, first, count, weights, projection, raw: raw_at, _room: raw }
+            });
         }
-        let sequences = steps.sequences();
-        let shared = [SharedPointer::new(weights.cast_const()), SharedPointer::new(projection.cast_const())];
-        let many = together(sequences);
-        parallel_for(sequences.div_ceil(many), |t| {
-            let first = t * many;
-            let weights = [(shared[0].get(), widths[0]), (shared[1].get(), widths[1])];
-            let task = ForwardSequences { all: self, steps: &steps, first, count: many.min(sequences - first), weights };
-            // SAFETY: the caller's; each task has sequences of its own.
-            unsafe { V::run(&task) };
-        });
         Ok(())
     }
 }
 
-impl<T: BlockElement> BlockTask<T> for ForwardSequences<'_, T> {
+struct ForwardStages<'a, T> {
+    all: &'a RecurrentForward<'a, T>,
+    steps: &'a RecurrentSteps<'a>,
+    first: usize,
+    count: usize,
+    weights: &'a PackedWeights<T>,
+    projection: Option<&'a PackedWeights<T>>,
+    /// What is projected.
+    raw: SharedPointer<*mut T>,
+    _room: Vec<T>,
+}
+
+impl<T: BlockElement> ForwardStages<'_, T> {
+    /// The number of a stage's step, and whether the stage computes the cells (or else the projection).
+    fn at(&self, stage: usize) -> (usize, bool) {
+        if self.projection.is_some() { (stage / 2, stage.is_multiple_of(2)) } else { (stage, true) }
+    }
+
+    /// How many sequences have step number `k`; none beyond the last one.
+    fn rows(&self, k: usize) -> usize {
+        if k >= self.steps.len() {
+            return 0;
+        }
+        self.all.r.batches[self.steps.step(k, false)].saturating_sub(self.first).min(self.count)
+    }
+}
+
+impl<T: BlockElement> LayerStages<T> for ForwardStages<'_, T> {
+    fn stages(&self) -> usize {
+        if self.projection.is_some() { 2 * self.steps.len() } else { self.steps.len() }
+    }
+
+    fn size(&self, stage: usize) -> (usize, usize) {
+        let (k, is_cells) = self.at(stage);
+        let weights = self.projection.filter(|_| !is_cells).unwrap_or(self.weights);
+        (self.rows(k), weights.width.panels())
+    }
+
     #[inline(always)]
-    unsafe fn task<V: Lanes<T = T>>(&self) {
-        let ForwardSequences { all, steps, first, count, weights } = self;
-        let (r, first, count) = (all.r, *first, *count);
-        let (h, p, gates, kept) = (r.hidden, r.state, r.cell.gates() * r.hidden, r.cell.kept() * r.hidden);
-        let mut state = filled(T::ZERO, count * p);
-        let mut raw = filled(T::ZERO, count * h);
-        let mut products = filled(T::ZERO, count * weights[0].1.padded);
-        let mut projected = filled(T::ZERO, if r.cell.is_projected() { count * weights[1].1.padded } else { 0 });
-        let at = |of: *const T, row: usize, width: usize| if of.is_null() { of } else { of.wrapping_add(row * width) };
-        let at_mut = |of: *mut T, row: usize, width: usize| if of.is_null() { of } else { of.wrapping_add(row * width) };
-        // SAFETY: the caller's; rows are those of this task's sequences.
+    unsafe fn run<V: Lanes<T = T>>(&self, piece: &LayerPiece<T>) {
+        let ForwardStages { all, steps, first, .. } = self;
+        let r = all.r;
+        let (h, p) = (r.hidden, r.state);
+        let (gates, kept) = (r.cell.gates(), r.cell.kept() * h);
+        let (k, is_cells) = self.at(piece.stage);
+        let step = steps.step(k, false);
+        let start = steps.starts[step] + first;
+        let (rows, panels) = (&piece.rows, &piece.panels);
+        // Sequences that end with this step.
+        let ends = self.rows(k + 1).max(rows.start)..rows.end;
+        let products = piece.products;
+        // SAFETY: the caller's; rows and columns are those of this piece.
         unsafe {
-            std::ptr::copy_nonoverlapping(all.first.add(first * p), state.as_mut_ptr(), count * p);
-            if r.cell.is_lstm() {
-                std::ptr::copy_nonoverlapping(all.first_cell.add(first * h), all.last_cell.add(first * h), count * h);
-            }
-            for k in 0..r.batches.len() {
-                interrupt::check();
-                let step = steps.step(k, false);
-                let rows = steps.active(step, first, count);
-                if rows == 0 {
-                    continue;
+            if let (Some(projection), false) = (self.projection, is_cells) {
+                let from = (rows.len(), self.raw.at(rows.start * h).cast_const(), h);
+                projection.product::<V>(from, 0, panels, (products, 0));
+                let columns = projection.columns(panels, p);
+                for i in rows.clone() {
+                    let to = all.states.add((start + i) * p + columns.start);
+                    copy_nonoverlapping(products.row(i - rows.start), to, columns.len());
                 }
-                V::product(&product(rows, p, (state.as_ptr(), p), weights[0], products.as_mut_ptr()));
-                for i in 0..rows {
-                    let row = steps.starts[step] + first + i;
-                    let before = if r.cell.is_lstm() { all.last_cell.add((first + i) * h).cast_const() } else { state.as_ptr().add(i * p) };
-                    let cell = CellForward {
-                        x: at(all.x, row, gates),
-                        product: products.as_ptr().add(i * weights[0].1.padded),
-                        bias: all.bias,
-                        before,
-                        kept: at_mut(all.kept, row, kept),
-                        cell: at_mut(all.cells, row, h),
-                        state: raw.as_mut_ptr().add(i * h),
-                    };
-                    cells::forward::<V>(r.cell, h, &cell);
-                    if r.cell.is_lstm() {
-                        std::ptr::copy_nonoverlapping(cell.cell, all.last_cell.add((first + i) * h), h);
+                for i in ends {
+                    let from = all.states.add((start + i) * p + columns.start);
+                    copy_nonoverlapping(from, all.last.add((first + i) * p + columns.start), columns.len());
+                }
+                return;
+            }
+            let units = self.weights.columns(panels, h);
+            let before = |i: usize, states: *const T, firsts: *const T, width: usize| match steps.before(step, first + i) {
+                Some(before) => row(states, before, width),
+                None => row(firsts, first + i, width),
+            };
+            let state_before = |i: usize| before(i, all.states, all.first, p);
+            let cell = |i: usize, product: *const T| {
+                let at = start + i;
+                CellForward {
+                    x: row(all.x, at, gates * h),
+                    product,
+                    product_step: products.columns,
+                    bias: all.bias,
+                    before: if r.cell.is_lstm() { before(i, all.cells, all.first_cell, h) } else { state_before(i) },
+                    kept: row_mut(all.kept, at, kept),
+                    cell: row_mut(all.cells, at, h),
+                    state: if self.projection.is_some() { self.raw.at(i * h) } else { all.states.wrapping_add(at * p) },
+                }
+            };
+            // Sequences that have begun before this step come first.
+            let begun = rows.clone().find(|i| steps.before(step, first + i).is_none()).unwrap_or(rows.end);
+            for gate in 0..gates {
+                if piece.is_part {
+                    rows.clone().for_each(|i| cell(i, null()).bring(r.cell, gate, h, &units));
+                }
+                for rows in [rows.start..begun, begun..rows.end] {
+                    let (from, to) = ((rows.len(), state_before(rows.start), p), rows.start - piece.rows.start);
+                    if !rows.is_empty() {
+                        self.weights.product::<V>(from, gate, panels, (products, to));
                     }
                 }
-                let (from, width) = if r.cell.is_projected() {
-                    V::product(&product(rows, h, (raw.as_ptr(), h), weights[1], projected.as_mut_ptr()));
-                    (projected.as_ptr(), weights[1].1.padded)
-                } else {
-                    (raw.as_ptr(), h)
-                };
-                for i in 0..rows {
-                    let row = steps.starts[step] + first + i;
-                    std::ptr::copy_nonoverlapping(from.add(i * width), state.as_mut_ptr().add(i * p), p);
-                    std::ptr::copy_nonoverlapping(from.add(i * width), all.states.add(row * p), p);
+            }
+            for i in rows.clone() {
+                cells::forward::<V>(r.cell, h, units.clone(), &cell(i, products.row(i - rows.start)));
+            }
+            for i in ends {
+                let cell = cell(i, null());
+                if r.cell.is_lstm() {
+                    copy_nonoverlapping(cell.cell.add(units.start), all.last_cell.add((first + i) * h + units.start), units.len());
+                }
+                if self.projection.is_none() {
+                    copy_nonoverlapping(cell.state.add(units.start), all.last.add((first + i) * p + units.start), units.len());
                 }
             }
-            std::ptr::copy_nonoverlapping(state.as_ptr(), all.last.add(first * p), count * p);
         }
     }
 }

@@ -1,19 +1,16 @@
-//! Recurrent layers: all steps of one layer in one direction. A task has some sequences and goes through all steps, so tasks need not wait
-//! for each other at each step. Weights are packed once.
+//! Recurrent layers: all steps of one layer in one direction. `layers` divides the work among threads, `forward` and `backward` are its
+//! stages, and `cells` computes the gates.
 //!
-//! `cells` computes the gates. Not here: products of the inputs, gradients of weights (products over all steps, in `ops`).
+//! Not here: products of the inputs, gradients of weights (products over all steps, in `ops`).
 
 mod backward;
 mod cells;
 mod forward;
+mod layers;
+#[cfg(test)]
+mod tests;
 
-use super::blocks::tile::{BlockProduct, PanelWidth};
 use crate::backend::requests::Recurrent;
-
-/// Sequences of a task: more of them read the weights, which are hardly in a cache, more rarely.
-fn together(sequences: usize) -> usize {
-    if sequences < 32 { 8 } else { 16 }
-}
 
 /// What both passes know of a layer.
 struct RecurrentSteps<'a> {
@@ -33,18 +30,17 @@ impl RecurrentSteps<'_> {
         RecurrentSteps { r, starts }
     }
 
+    fn len(&self) -> usize {
+        self.starts.len()
+    }
+
     fn sequences(&self) -> usize {
         self.r.batches.first().copied().unwrap_or(0)
     }
 
     /// Step number `k` in the order of the layer, or, `back`, in the opposite one.
     fn step(&self, k: usize, back: bool) -> usize {
-        if self.r.reverse == back { k } else { self.r.batches.len() - 1 - k }
-    }
-
-    /// How many of the sequences from `first` on, at most `count`, have this step.
-    fn active(&self, step: usize, first: usize, count: usize) -> usize {
-        self.r.batches[step].saturating_sub(first).min(count)
+        if self.r.reverse == back { k } else { self.len() - 1 - k }
     }
 
     /// The row from which the state before this step comes, for one sequence; None: it is the first state.
@@ -54,23 +50,13 @@ impl RecurrentSteps<'_> {
     }
 }
 
-/// A product of rows with packed weights.
-fn product<T>(rows: usize, k: usize, a: (*const T, usize), weights: (*const T, PanelWidth), c: *mut T) -> BlockProduct<T> {
-    let (b, width) = weights;
-    BlockProduct {
-        m: rows,
-        k,
-        a: a.0,
-        a_step: a.1,
-        transposed: false,
-        b,
-        b_step: k * width.columns,
-        panels: width.panels(),
-        wide: width.wide,
-        c,
-        c_step: width.padded,
-        add: false,
-    }
+/// Row `row` of a matrix that a cell may lack.
+fn row<T>(of: *const T, row: usize, width: usize) -> *const T {
+    if of.is_null() { of } else { of.wrapping_add(row * width) }
+}
+
+fn row_mut<T>(of: *mut T, row: usize, width: usize) -> *mut T {
+    if of.is_null() { of } else { of.wrapping_add(row * width) }
 }
 
 pub(super) use backward::RecurrentBackward;

@@ -1,7 +1,8 @@
 //! Parallel loops. Work is split by size alone, never by the number of threads, so results are the same bits for any number. `pool` holds
-//! the worker threads. Not here: what a loop computes, which stands with its kernel.
+//! the worker threads, `stages` loops in which each stage needs the one before. Not here: what a loop computes, which stands with its kernel.
 
 mod pool;
+mod stages;
 
 use self::pool::Helpers;
 use crate::backend::interrupt::{self, Helping};
@@ -88,6 +89,11 @@ pub fn parallel_for(n: usize, f: impl Fn(usize) + Sync) {
     pieces(n, &f);
 }
 
+/// Where the range of worker `w` begins among `n` pieces.
+fn bound(n: usize, workers: usize, w: usize) -> usize {
+    n / workers * w + (n % workers).min(w)
+}
+
 fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads();
     if n <= 1 || threads == 1 || rayon::current_thread_index().is_some() {
@@ -95,8 +101,8 @@ fn pieces(n: usize, f: &(dyn Fn(usize) + Sync)) {
     }
     let Some(helpers) = helpers(threads - 1) else { return one_by_one(n, f) };
     let workers = threads.min(n);
-    let bound = |w: usize| n / workers * w + (n % workers).min(w);
-    let stretches: SmallVec<[Stretch; 8]> = (0..workers).map(|w| Stretch { next: AtomicUsize::new(bound(w)), end: bound(w + 1) }).collect();
+    let stretch = |w| Stretch { next: AtomicUsize::new(bound(n, workers, w)), end: bound(n, workers, w + 1) };
+    let stretches: SmallVec<[Stretch; 8]> = (0..workers).map(stretch).collect();
     // Set when the calling thread leaves early; helpers then take no further pieces.
     let stopped = AtomicBool::new(false);
     let (watched, interruption) = (interrupt::is_watched(), RefCell::new(None));
@@ -150,6 +156,8 @@ impl Drop for StopOnPanic<'_> {
         }
     }
 }
+
+pub(super) use stages::parallel_stages;
 
 /// A pointer that the tasks of a loop share. Reads and writes through it are unsafe code, which must ensure that no task writes what
 /// another one reads or writes.
