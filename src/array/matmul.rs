@@ -11,6 +11,15 @@ impl Array {
     /// `op(self) @ op(other)` of (..., m, k) and (..., k, n), where `op` swaps the last two dimensions if asked to. Leading dimensions
     /// broadcast. Both must have rank 2 or more, one dtype and matching inner sizes.
     pub fn matmul(&self, other: &Array, transpose: (bool, bool)) -> Result<Array> {
+        Ok(self.matmul_with(other, transpose, None)?.0)
+    }
+
+    /// As `matmul`, plus `bias` (n) in each row, if that costs nothing; false if it is left to the caller.
+    pub fn matmul_and_bias(&self, other: &Array, transpose: (bool, bool), bias: &Array) -> Result<(Array, bool)> {
+        self.matmul_with(other, transpose, Some(bias))
+    }
+
+    fn matmul_with(&self, other: &Array, transpose: (bool, bool), bias: Option<&Array>) -> Result<(Array, bool)> {
         let (ra, rb) = (self.rank(), other.rank());
         if ra < 2 || rb < 2 {
             return Err(Error::shape(format!("matmul: expected two or more dimensions, got {ra} and {rb}")));
@@ -60,8 +69,16 @@ impl Array {
         }
         let a = View { shape: &of_a, strides: &sa, ..self.view() };
         let b = View { shape: &of_b, strides: &sb, ..other.view() };
+        if let Some(bias) = bias.filter(|c| c.shape() == [n] && c.dtype() == self.dtype() && c.storage().is_beside(self.storage()))
+            && self.storage().backend().adds_bias([a, b])
+        {
+            let bias = bias.contiguous()?;
+            bias.ready()?;
+            run_on_backend(&Request::Gemm, &[Operand::View(a), Operand::View(b), Operand::View(bias.view())], &[&out])?;
+            return Ok((out, true));
+        }
         run_on_backend(&Request::Gemm, &[Operand::View(a), Operand::View(b)], &[&out])?;
-        Ok(out)
+        Ok((out, false))
     }
 }
 
@@ -84,6 +101,26 @@ mod tests {
         let v = c.to_vec::<f64>().unwrap();
         assert_eq!(v[..4], [5.0, 14.0, 14.0, 50.0]);
         assert_eq!(v[20..], [275.0, 338.0, 392.0, 482.0]);
+    }
+
+    #[test]
+    fn a_bias_on_the_way_gives_the_same_bits_as_one_that_is_added() {
+        let numbers = |n: usize, of: usize| -> Vec<f64> { (0..n).map(|i| ((i * 7919 + of) % 1013) as f64 / 1013.0 - 0.5).collect() };
+        // Several parts of the sum, and tails of rows and columns.
+        for (m, n, k) in [(33, 41, 300), (64, 130, 1100), (4, 64, 64), (1, 300, 300), (2, 3, 4)] {
+            let a = Array::from_slice(&numbers(m * k, 1), &[m, k]).unwrap();
+            let w = Array::from_slice(&numbers(n * k, 2), &[n, k]).unwrap();
+            let bias = Array::from_slice(&numbers(n, 3), &[n]).unwrap();
+            let plain = a.matmul(&w, (false, true)).unwrap();
+            let (sum, is_added) = a.matmul_and_bias(&w, (false, true), &bias).unwrap();
+            let bias = if is_added { bias.to_vec::<f64>().unwrap() } else { vec![0.0; n] };
+            let want: Vec<f64> = plain.to_vec::<f64>().unwrap().iter().enumerate().map(|(i, v)| v + bias[i % n]).collect();
+            assert!(want.iter().zip(sum.to_vec::<f64>().unwrap()).all(|(w, s)| w.to_bits() == s.to_bits()), "{m}x{n}x{k}");
+        }
+        let (a, w) = (Array::zeros(&[2, 3], DType::F32).unwrap(), Array::zeros(&[4, 3], DType::F32).unwrap());
+        for other in [Array::zeros(&[1], DType::F32), Array::zeros(&[4], DType::F64), Array::zeros(&[2, 4], DType::F32)] {
+            assert!(!a.matmul_and_bias(&w, (false, true), &other.unwrap()).unwrap().1);
+        }
     }
 
     #[test]

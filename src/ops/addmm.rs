@@ -65,11 +65,18 @@ impl Op for Addmm {
         "addmm"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = x[1].matmul(x[2], (false, self.tb))?;
+        let one = |s: Scalar| s.to_f64() == 1.0;
+        let (out, is_sum) = if one(self.alpha) && one(self.beta) {
+            x[1].matmul_and_bias(x[2], (false, self.tb), x[0])?
+        } else {
+            (x[1].matmul(x[2], (false, self.tb))?, false)
+        };
+        if is_sum {
+            return Ok(smallvec![out]);
+        }
         let dtype = out.dtype();
         let run = |row: RowId, ins: &[&Array], params: &[Scalar]| out.pointwise_into(Func { row, part: Part::Forward }, dtype, ins, params);
         let c = x[0].with_layout(x[0].layout().expand(out.shape())?)?;
-        let one = |s: Scalar| s.to_f64() == 1.0;
         if !one(self.alpha) {
             run(RowId::Mul, &[&out, &Array::scalar(self.alpha, dtype)?], &[])?;
         }

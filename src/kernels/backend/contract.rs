@@ -249,6 +249,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether the product of these two matrices adds a bias to its columns while it writes them; `Gemm` then takes one as a third operand.
+    fn adds_bias(&self, _factors: [View<'_>; 2]) -> bool {
+        false
+    }
+
     /// Whether program kernels read an operand with these strides without a copy. Dimensions of size 1 are ignored.
     fn reads_strided(&self, shape: &[usize], out_strides: &[isize], strides: &[isize], dtype: DType) -> bool;
 

@@ -349,6 +349,11 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
         (p, q)
     };
     let count = batch.iter().product();
+    if let Some(bias) = ins.get(2) {
+        let Operand::View(bias) = bias else { return Err(malformed("matmul")) };
+        // SAFETY: the caller's.
+        return unsafe { gemm_with_bias((m, n, k), [a, b], *bias, out) };
+    }
     macro_rules! run {
         ($T:ty) => {{
             let (pa, pb) = (a.ptr().cast_const().cast::<$T>(), b.ptr().cast_const().cast::<$T>());
@@ -369,6 +374,37 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
         // `widened` has converted them.
         DType::F16 | DType::BF16 => return Err(malformed("matmul")),
         DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
+    }
+    Ok(())
+}
+
+/// The left and the right operand of a product of two matrices.
+fn factors<T>([a, b]: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
+    [a, b].map(|v| matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: v.strides[0], cs: v.strides[1] })
+}
+
+/// Whether the product of two matrices takes a bias.
+pub(super) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
+    let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
+    match a.dtype {
+        DType::F32 => matmul::adds_bias::<f32>((*m, *n, *k), factors([a, b])[1]),
+        DType::F64 => matmul::adds_bias::<f64>((*m, *n, *k), factors([a, b])[1]),
+        _ => false,
+    }
+}
+
+/// # Safety
+/// As for `gemm`.
+unsafe fn gemm_with_bias(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
+    if !adds_bias(ab) || bias.strides != [1] {
+        return Err(malformed("matmul"));
+    }
+    // SAFETY: the caller's; `adds_bias` knows these dtypes alone.
+    unsafe {
+        match out.dtype {
+            DType::F32 => matmul::product_with_bias::<f32>(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast()),
+            _ => matmul::product_with_bias::<f64>(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast()),
+        }
     }
     Ok(())
 }

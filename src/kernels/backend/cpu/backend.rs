@@ -73,6 +73,10 @@ impl Backend for Cpu {
         matches!(request, Request::Norm(n) if matches!(n.pass, NormPass::Backward { .. }))
     }
 
+    fn adds_bias(&self, factors: [View<'_>; 2]) -> bool {
+        answer::adds_bias(factors)
+    }
+
     fn reads_programs(&self, request: &Request, dtype: DType) -> bool {
         match request {
             // Elements are made where the scan writes, so both are of one type.

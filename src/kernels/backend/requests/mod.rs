@@ -93,7 +93,8 @@ pub enum Request {
     Resample(Resample),
     GridSample(GridSample),
     Recurrent(Recurrent),
-    /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes.
+    /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes. Where `Backend::adds_bias` holds,
+    /// a third operand (n), dense, is added to each row of the result.
     Gemm,
     /// `x[i, j]`: the elements of the first operand at the positions that the others name.
     IndexRead(IndexPlan),

@@ -105,11 +105,16 @@ impl Request {
             (Request::Resample(r), ..) => r.accepts(ins, outs),
             (Request::GridSample(g), ..) => g.accepts(ins, outs),
             (Request::Recurrent(r), ..) => r.accepts(ins, outs),
-            (Request::Gemm, [Some((a, da)), Some((b, db))], [Some((o, d))]) => {
+            (Request::Gemm, [Some((a, da)), Some((b, db)), bias @ ..], [Some((o, d))]) => {
                 let ([m, k], [k2, n], [om, on]) = (last_two(a), last_two(b), last_two(o));
                 let ranks = a.len() >= 2 && a.len() == b.len() && a.len() == o.len();
                 let batches = || a[..a.len() - 2] == o[..a.len() - 2] && b[..a.len() - 2] == o[..a.len() - 2];
-                ranks && batches() && k == k2 && (m, n) == (om, on) && da == d && db == d
+                let takes = match bias {
+                    [] => true,
+                    [Some((c, dc))] => a.len() == 2 && c[..] == [n] && dc == d,
+                    _ => false,
+                };
+                ranks && batches() && k == k2 && (m, n) == (om, on) && da == d && db == d && takes
             }
             (Request::IndexRead(plan), [Some((x, d)), index @ ..], [Some((o, to))]) => {
                 positions(plan, x, index).is_some_and(|i| plan.shape(x, i)[..] == **o) && d == to

@@ -5,10 +5,11 @@
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
+use crate::backend::cpu::matmul::Mat;
+use crate::backend::cpu::matmul::packed::{self, Bias};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::matmul::{Mat, packed};
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,11 +44,10 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
     let image = |n: usize| Mat { ptr: x.cast::<T>().wrapping_add(n * p.image), rs: plane as isize, cs: 1 };
     if plane >= IMAGE && is_image(f) && packed::is_faster(g.isa, (g.rows, plane, depth), image(0)) {
         let weights = Mat { ptr: g.weights.wrapping_add(f.weights.start), rs: f.weights.row as isize, cs: 1 };
+        let bias = if g.bias.is_null() { Bias::None } else { Bias::Rows(g.bias) };
         for n in 0..p.batch {
             // SAFETY: the caller's.
-            unsafe {
-                packed::product(g.isa, (g.rows, plane, depth), [weights, image(n)], g.bias, y.wrapping_add(n * f.places.image), true)
-            };
+            unsafe { packed::product(g.isa, (g.rows, plane, depth), [weights, image(n)], bias, y.wrapping_add(n * f.places.image), true) };
         }
         // Nothing is known of them.
         return false;

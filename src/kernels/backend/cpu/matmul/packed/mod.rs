@@ -10,6 +10,7 @@ mod pack;
 mod tile;
 
 use self::pack::{pack_columns, pack_rows, room_of_rows};
+pub(in crate::backend::cpu) use self::tile::Bias;
 use self::tile::{LeftLayout, PackedBlock, multiply};
 use super::Mat;
 use super::panel_vector::{CoreNumber, widths};
@@ -49,7 +50,7 @@ pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usi
     isa == InstructionSet::Avx2 && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
 }
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias for each row, which may be null.
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias.
 ///
 /// # Panics
 /// With a memory error, if there is no room for what is packed.
@@ -60,7 +61,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     isa: InstructionSet,
     (m, n, k): (usize, usize, usize),
     [a, b]: [Mat<T>; 2],
-    bias: *const T,
+    bias: Bias<T>,
     out: *mut T,
     parallel: bool,
 ) {
@@ -84,7 +85,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     let room = |n: usize| scratch::<T>(n).unwrap_or_else(|e| throw(e));
     let (columns_room, rows_room) = (room(deep * wide), room(tall.div_ceil(rows) * parts * part_of_rows));
     let [packed_columns, packed_rows] = [&columns_room, &rows_room].map(|room| SharedPointer::new(room.as_ptr().cast::<T>()));
-    let (bias, out) = (SharedPointer::new(bias), SharedPointer::new(out));
+    let out = SharedPointer::new(out);
     let run = |tasks: usize, f: &(dyn Fn(usize) + Sync)| if parallel { parallel_for(tasks, f) } else { (0..tasks).for_each(f) };
 
     for j in (0..n).step_by(wide) {
@@ -136,7 +137,8 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                             out: out.at((i + row) * n + j + column),
                             out_rs: n,
                             add: first + at > 0,
-                            bias: if bias.get().is_null() { bias.get() } else { bias.get().wrapping_add(i + row) },
+                            // As if it were added to the whole product.
+                            bias: if first + at + depth < k { Bias::None } else { bias.from(i + row, j + column) },
                         };
                         // SAFETY: the caller's; everything is packed, and each task has results of its own.
                         unsafe { multiply::<T>(isa, &block) };
@@ -175,7 +177,7 @@ mod tests {
         for (m, n, k) in if cfg!(miri) { &SIZES[..6] } else { &SIZES[..] } {
             let (m, n, k) = (*m, *n, *k);
             let (x, y): (Vec<T>, Vec<T>) =
-                ((0..3 * m * k).map(|i| number(i * 7 + i / 5)).collect(), (0..3 * n * k + m).map(|i| number(i * 3 + i / 7)).collect());
+                ((0..3 * m * k).map(|i| number(i * 7 + i / 5)).collect(), (0..3 * n * k + m + n).map(|i| number(i * 3 + i / 7)).collect());
             // Dense along k, along the other dimension, and neither.
             for (ra, ca) in [(k, 1), (1, m), (2 * k + 1, 1), (3 * k, 3)] {
                 for (rb, cb) in [(n, 1), (1, k), (3 * n, 3)] {
@@ -189,11 +191,13 @@ mod tests {
                             }
                         }
                     }
-                    // With a bias in every other case.
-                    let has_bias = (ra + rb) % 2 == 1;
-                    let bias = if has_bias { y.as_ptr() } else { std::ptr::null() };
-                    if has_bias {
-                        want.iter_mut().enumerate().for_each(|(i, sum)| *sum = sum.plus(y[i / n]));
+                    let bias = [Bias::None, Bias::Rows(y.as_ptr()), Bias::Columns(y.as_ptr())][(ra + rb) % 3];
+                    for (i, sum) in want.iter_mut().enumerate() {
+                        *sum = match bias {
+                            Bias::None => *sum,
+                            Bias::Rows(_) => sum.plus(y[i / n]),
+                            Bias::Columns(_) => sum.plus(y[i % n]),
+                        };
                     }
                     for (isa, threads) in sets.iter().flat_map(|isa| [(*isa, 1), (*isa, 3)]) {
                         set_num_threads(threads);
@@ -233,7 +237,7 @@ mod tests {
             let b = Mat { ptr: y.as_ptr(), rs: n as isize, cs: 1 };
             let mut got = vec![0f32; m * n];
             // SAFETY: the data and the result have the sizes.
-            unsafe { product::<f32>(best(), (m, n, k), [a, b], std::ptr::null(), got.as_mut_ptr(), false) };
+            unsafe { product::<f32>(best(), (m, n, k), [a, b], Bias::None, got.as_mut_ptr(), false) };
             assert!(got[..12 * n].iter().all(|v| *v == k as f32) && got[12 * n..].iter().all(|v| v.is_nan()));
         }
     }

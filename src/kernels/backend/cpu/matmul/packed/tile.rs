@@ -35,6 +35,32 @@ pub(super) enum LeftLayout {
     Strided(isize),
 }
 
+/// What is added to a product; the pointer is to the number of the first row, or column.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend::cpu) enum Bias<T> {
+    None,
+    /// A number for each row.
+    Rows(*const T),
+    /// A number for each column.
+    Columns(*const T),
+}
+// SAFETY: a pointer that is only read.
+unsafe impl<T> Send for Bias<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Bias<T> {}
+
+impl<T> Bias<T> {
+    /// That of the rows and columns from these on.
+    #[inline(always)]
+    pub fn from(self, row: usize, column: usize) -> Bias<T> {
+        match self {
+            Bias::None => Bias::None,
+            Bias::Rows(p) => Bias::Rows(p.wrapping_add(row)),
+            Bias::Columns(p) => Bias::Columns(p.wrapping_add(column)),
+        }
+    }
+}
+
 /// A product of rows and packed columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PackedBlock<T> {
@@ -50,8 +76,7 @@ pub(super) struct PackedBlock<T> {
     pub out_rs: usize,
     /// Whether it is added to the output, or else overwrites it.
     pub add: bool,
-    /// What is added to each row where the output is overwritten; may be null.
-    pub bias: *const T,
+    pub bias: Bias<T>,
 }
 
 on_vectors! {
@@ -66,7 +91,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
     for (q, column) in (0..p.columns).step_by(V::WIDTH).enumerate() {
         let width = V::WIDTH.min(p.columns - column);
         let b = p.b.wrapping_add(q * p.panel);
-        let (mut a, mut bias, mut out) = (p.a, p.bias, p.out.wrapping_add(column));
+        let (mut a, mut bias, mut out) = (p.a, p.bias.from(0, column), p.out.wrapping_add(column));
         for panel in panels_of_rows::<V>(p.rows) {
             if let (0, LeftLayout::Strided(rs)) = (q, p.layout) {
                 // Rows that come next are fetched while these are multiplied.
@@ -101,7 +126,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                         tile!(1, 1);
                         a = a.wrapping_offset(rs);
                         out = out.wrapping_add(p.out_rs);
-                        bias = next_bias(bias, 1);
+                        bias = bias.from(1, 0);
                     }
                     break;
                 }
@@ -114,13 +139,9 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                 LeftLayout::Strided(rs) => a.wrapping_offset(panel.rows as isize * rs),
             };
             out = out.wrapping_add(panel.here * p.out_rs);
-            bias = next_bias(bias, panel.here);
+            bias = bias.from(panel.here, 0);
         }
     }
-}
-
-fn next_bias<T>(bias: *const T, rows: usize) -> *const T {
-    if bias.is_null() { bias } else { bias.wrapping_add(rows) }
 }
 
 /// # Safety
@@ -131,7 +152,7 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
     p: &PackedBlock<V::Number>,
     (a, (rs, cs)): (*const V::Number, (isize, isize)),
     b: *const V::Number,
-    bias: *const V::Number,
+    bias: Bias<V::Number>,
     (out, here, width): (*mut V::Number, usize, usize),
 ) {
     // SAFETY: the caller's.
@@ -164,14 +185,21 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 break;
             }
             let to = out.wrapping_add(r * p.out_rs);
-            let bias = if bias.is_null() { V::zero() } else { V::splat(*bias.add(r)) };
             for c in 0..C {
-                let to = to.wrapping_add(c * V::LANES);
-                if c + 1 < C || last == V::LANES {
-                    sums[r][c].plus(if p.add { V::load(to) } else { bias }).store(to);
-                } else {
-                    sums[r][c].plus(if p.add { V::load_first(to, last) } else { bias }).store_first(to, last);
+                let (to, n) = (to.wrapping_add(c * V::LANES), if c + 1 < C { V::LANES } else { last });
+                let mut sum = sums[r][c];
+                if p.add {
+                    sum = sum.plus(if n == V::LANES { V::load(to) } else { V::load_first(to, n) });
                 }
+                match bias {
+                    Bias::None => {}
+                    Bias::Rows(bias) => sum = sum.plus(V::splat(*bias.add(r))),
+                    Bias::Columns(bias) => {
+                        let bias = bias.add(c * V::LANES);
+                        sum = sum.plus(if n == V::LANES { V::load(bias) } else { V::load_first(bias, n) });
+                    }
+                }
+                if n == V::LANES { sum.store(to) } else { sum.store_first(to, n) }
             }
         }
     }
