@@ -1,7 +1,8 @@
-"""A layer of long short-term memory of float32: 32 sequences of 64 steps, 256 features, with all gradients."""
+"""Layers of long short-term memory of float32, 64 steps: many sequences, few, and one, as in inference."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import repeat
 from types import ModuleType
 from typing import Any
@@ -11,29 +12,38 @@ import numpy as np
 from harness import Row, Work, to_numpy
 from rows_large import look
 
-BATCH, STEPS, SIZE = 32, 64, 256
+STEPS = 64
 
 
-def both(lib: ModuleType) -> Work:
-    rng = np.random.default_rng(0)
+def network(batch: int, size: int, has_gradient: bool) -> Callable[[ModuleType], Work]:
+    """A layer of ``size`` features and hidden units."""
 
-    def draw(*shape: int) -> Any:
-        return lib.tensor(rng.standard_normal(shape, dtype=np.float32) / 16)
+    def make(lib: ModuleType) -> Work:
+        rng = np.random.default_rng(0)
 
-    x, g = draw(STEPS, BATCH, SIZE), draw(STEPS, BATCH, SIZE)
-    weights = [draw(4 * SIZE, SIZE), draw(4 * SIZE, SIZE), draw(4 * SIZE), draw(4 * SIZE)]
-    first = [draw(1, BATCH, SIZE), draw(1, BATCH, SIZE)]
-    leaves = [t.requires_grad_() for t in (x, *weights)]
+        def draw(*shape: int) -> Any:
+            return lib.tensor(rng.standard_normal(shape, dtype=np.float32) / 16)
 
-    def once() -> Any:
-        out = lib.lstm(x, first, weights, True, 1, 0.0, True, False, False)[0]
-        return lib.autograd.grad(out, leaves, g)
+        x, g = draw(STEPS, batch, size), draw(STEPS, batch, size)
+        weights = [draw(4 * size, size), draw(4 * size, size), draw(4 * size), draw(4 * size)]
+        first = [draw(1, batch, size), draw(1, batch, size)]
+        leaves = [t.requires_grad_(has_gradient) for t in (x, *weights)]
 
-    def run(n: int) -> None:
-        for _ in repeat(None, n):
-            look(once()[0])
+        def once() -> Any:
+            out = lib.lstm(x, first, weights, True, 1, 0.0, True, False, False)[0]
+            return lib.autograd.grad(out, leaves, g)[0] if has_gradient else out
 
-    return Work(run, lambda: to_numpy(once()[0]))
+        def run(n: int) -> None:
+            for _ in repeat(None, n):
+                look(once())
+
+        return Work(run, lambda: to_numpy(once()))
+
+    return make
 
 
-ROWS: list[Row] = [Row("lstm_grad", "lstm, 64 steps of 32x256, there and back", 1.2, both, rtol=1e-3)]
+ROWS: list[Row] = [
+    Row("lstm_grad", "lstm, 64 steps of 32x256, there and back", 1.2, network(32, 256, True), rtol=1e-3),
+    Row("lstm_8_grad", "lstm, 64 steps of 8x512, there and back", 1.0, network(8, 512, True), rtol=1e-3),
+    Row("lstm_1", "lstm, 64 steps of 1x256", 1.0, network(1, 256, False), rtol=1e-3),
+]
