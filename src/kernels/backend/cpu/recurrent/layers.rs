@@ -91,7 +91,8 @@ impl<T: BlockElement, L: LayerStages<T>> BlockTask<T> for PieceTask<'_, T, L> {
 /// # Safety
 /// What the stages require, apart from the order, and the machine has the instructions of `V`.
 pub(super) unsafe fn run_layer<V: Lanes, L: LayerStages<V::T>>(steps: &RecurrentSteps<'_>, new: impl Fn(usize, usize) -> L + Sync) {
-    let (r, sequences) = (steps.r, steps.sequences());
+    // Asked once: the division of a stage must not change while threads work on it.
+    let (r, sequences, threads) = (steps.r, steps.sequences(), num_threads());
     // Panels have at most two vectors of columns.
     let width = 2 * V::N;
     let columns = r.hidden.max(r.state).next_multiple_of(width);
@@ -104,7 +105,7 @@ pub(super) unsafe fn run_layer<V: Lanes, L: LayerStages<V::T>>(steps: &Recurrent
     let together = if sequences < 2 * ROWS { ROWS / 2 } else { ROWS };
     let groups = sequences.div_ceil(together);
     let work = sequences.saturating_mul(r.cell.gates() * r.hidden).saturating_mul(r.state);
-    if groups >= num_threads() || work < SHARED[usize::from(groups == 1)] {
+    if groups >= threads || work < SHARED[usize::from(groups == 1)] {
         parallel_for(groups, |g| {
             let first = g * together;
             let layer = new(first, together.min(sequences - first));
@@ -122,7 +123,7 @@ pub(super) unsafe fn run_layer<V: Lanes, L: LayerStages<V::T>>(steps: &Recurrent
         let divided = |stage| {
             let (rows, panels) = layer.size(stage);
             let blocks = rows.div_ceil(ROWS);
-            let wanted = (PIECES * num_threads()).div_ceil(blocks.max(1));
+            let wanted = (PIECES * threads).div_ceil(blocks.max(1));
             (rows, panels, blocks, (panels / wanted).clamp(1, columns / width))
         };
         let pieces = |stage| {

@@ -20,24 +20,27 @@ pub(in crate::backend::cpu) fn parallel_stages(stages: usize, pieces: impl Fn(us
 }
 
 fn run(stages: usize, pieces: &(dyn Fn(usize) -> usize + Sync), f: &(dyn Fn(usize, usize) + Sync)) {
-    let workers = num_threads().min((0..stages).map(pieces).max().unwrap_or(0));
+    // Asked once: another thread may set another number of threads meanwhile.
+    let threads = num_threads();
+    let sizes: Vec<usize> = (0..stages).map(pieces).collect();
+    let workers = threads.min(sizes.iter().copied().max().unwrap_or(0));
     let is_alone = workers <= 1 || rayon::current_thread_index().is_some();
-    match if is_alone { None } else { helpers(num_threads() - 1) } {
-        Some(helpers) => together(&helpers, workers, stages, pieces, f),
-        None => (0..stages).for_each(|s| one_by_one(pieces(s), &|i| f(s, i))),
+    match if is_alone { None } else { helpers(threads - 1) } {
+        Some(helpers) => together(&helpers, workers, &sizes, f),
+        None => sizes.iter().enumerate().for_each(|(s, n)| one_by_one(*n, &|i| f(s, i))),
     }
 }
 
-fn together(helpers: &Helpers, workers: usize, stages: usize, pieces: &(dyn Fn(usize) -> usize + Sync), f: &(dyn Fn(usize, usize) + Sync)) {
+fn together(helpers: &Helpers, workers: usize, sizes: &[usize], f: &(dyn Fn(usize, usize) + Sync)) {
     // Of each stage: how many pieces of each worker's range have been taken, and how many pieces of all have ended.
-    let counts: Vec<AtomicUsize> = (0..stages * (workers + 1)).map(|_| AtomicUsize::new(0)).collect();
+    let counts: Vec<AtomicUsize> = (0..sizes.len() * (workers + 1)).map(|_| AtomicUsize::new(0)).collect();
     let stopped = AtomicBool::new(false);
     let watched = interrupt::is_watched();
     let work = |home: usize| {
         let _helping = (home > 0).then(|| Helping::new(&stopped));
         let _stop = StopOnPanic(&stopped);
         for (s, counts) in counts.chunks_exact(workers + 1).enumerate() {
-            let (n, (ended, taken)) = (pieces(s), counts.split_last().expect("a count of ended pieces"));
+            let (n, (ended, taken)) = (sizes[s], counts.split_last().expect("a count of ended pieces"));
             // A helper that comes late.
             if ended.load(Ordering::Acquire) == n {
                 continue;
