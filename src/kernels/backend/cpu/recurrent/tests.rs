@@ -13,7 +13,7 @@ fn numbers(n: usize, seed: usize) -> Vec<f64> {
 }
 
 #[derive(Clone)]
-struct Operands {
+struct LayerOperands {
     x: Vec<f64>,
     weight: Vec<f64>,
     first: Vec<f64>,
@@ -31,11 +31,11 @@ struct States {
     last_cell: Vec<f64>,
 }
 
-impl Operands {
-    fn new(r: &Recurrent) -> Operands {
+impl LayerOperands {
+    fn new(r: &Recurrent) -> LayerOperands {
         let (n, b) = (r.batches.iter().sum::<usize>(), r.batches[0]);
         let (h, p, gates) = (r.hidden, r.state, r.cell.gates() * r.hidden);
-        Operands {
+        LayerOperands {
             x: numbers(n * gates, 1),
             weight: numbers(gates * p, 2).iter().map(|w| w / (p as f64).sqrt()).collect(),
             first: numbers(b * p, 3),
@@ -90,7 +90,7 @@ struct Gradients {
 }
 
 /// Of the sum of states times `g`, and of last states and cells.
-fn backward(r: &Recurrent, o: &Operands, s: &States, [g, g_last, g_last_cell]: [&[f64]; 3]) -> Gradients {
+fn backward(r: &Recurrent, o: &LayerOperands, s: &States, [g, g_last, g_last_cell]: [&[f64]; 3]) -> Gradients {
     let (n, b) = (r.batches.iter().sum::<usize>(), r.batches[0]);
     let (h, p, gates) = (r.hidden, r.state, r.cell.gates() * r.hidden);
     let room = |n: usize| vec![f64::NAN; n];
@@ -133,7 +133,7 @@ fn backward(r: &Recurrent, o: &Operands, s: &States, [g, g_last, g_last_cell]: [
 }
 
 /// Step by step, as the definitions say: all states, last states, last cells.
-fn plain(r: &Recurrent, o: &Operands) -> [Vec<f64>; 3] {
+fn plain(r: &Recurrent, o: &LayerOperands) -> [Vec<f64>; 3] {
     let (h, p, gates) = (r.hidden, r.state, r.cell.gates());
     let starts: Vec<usize> = r.batches.iter().scan(0, |next, n| Some(std::mem::replace(next, *next + n))).collect();
     let (mut state, mut cell) = (o.first.clone(), o.first_cell.clone());
@@ -209,7 +209,7 @@ fn close(got: &[f64], want: &[f64], within: f64, what: &str) {
 #[test]
 fn states_are_those_of_the_definitions_and_the_same_for_any_number_of_threads() {
     each(|r| {
-        let o = Operands::new(r);
+        let o = LayerOperands::new(r);
         let [states, last, last_cell] = plain(r, &o);
         let mut one: Option<States> = None;
         for threads in [1, 2, 5] {
@@ -232,10 +232,10 @@ fn states_are_those_of_the_definitions_and_the_same_for_any_number_of_threads() 
 fn gradients_are_those_of_finite_differences_and_the_same_for_any_number_of_threads() {
     each(|r| {
         // Relu has no derivative at 0, which differences may pass.
-        let o = Operands::new(r);
+        let o = LayerOperands::new(r);
         let s = o.forward(r);
         let g = [numbers(s.states.len(), 7), numbers(s.last.len(), 8), numbers(s.last_cell.len(), 9)];
-        let loss = |o: &Operands| {
+        let loss = |o: &LayerOperands| {
             let s = o.forward(r);
             dot(&s.states, &g[0]) + dot(&s.last, &g[1]) + dot(&s.last_cell, &g[2])
         };

@@ -107,6 +107,35 @@ mod tests {
     }
 
     #[test]
+    fn another_thread_may_set_the_number_of_threads_meanwhile() {
+        let (ended, ran) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0.. {
+                    if ended.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    set_num_threads(1 + n % 5);
+                    std::thread::yield_now();
+                }
+            });
+            for _ in 0..200 {
+                parallel_stages(
+                    20,
+                    |_| 3 * num_threads(),
+                    |_, _| {
+                        ran.fetch_add(1, Ordering::Relaxed);
+                    },
+                );
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        // At least for one thread each time.
+        assert!(ran.into_inner() >= 200 * 20 * 3);
+        set_num_threads(2);
+    }
+
+    #[test]
     fn a_panic_of_any_piece_ends_all_stages() {
         set_num_threads(3);
         for guilty in [0, 4, 8] {
