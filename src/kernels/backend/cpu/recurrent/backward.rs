@@ -4,9 +4,10 @@ use super::cells::{self, CellBackward};
 use super::layers::{LayerPiece, LayerStages, PackedWeights, run_layer};
 use super::{RecurrentSteps, row, row_mut};
 use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::{BlockElement, BlockWork, bring};
+use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, bring};
 use crate::backend::requests::{Recurrent, RecurrentCell};
 use crate::error::Result;
+use std::ops::Range;
 use std::ptr::{copy_nonoverlapping, null, null_mut};
 
 /// Operands and outputs, as `Recurrent` describes them; null where a cell has none.
@@ -108,6 +109,38 @@ impl<T: BlockElement> BackwardStages<'_, T> {
     }
 }
 
+/// The cell of a sequence, as a task of its own, so that there is one copy of it.
+struct BackwardCells<'a, T> {
+    kind: RecurrentCell,
+    h: usize,
+    units: Range<usize>,
+    cell: &'a CellBackward<T>,
+}
+
+impl<T: BlockElement> BlockTask<T> for BackwardCells<'_, T> {
+    #[inline(always)]
+    unsafe fn task<V: Lanes<T = T>>(&self) {
+        // SAFETY: the caller's.
+        unsafe { cells::backward::<V>(self.kind, self.h, self.units.clone(), self.cell) }
+    }
+}
+
+impl<T: BlockElement> BackwardStages<'_, T> {
+    /// Computes the gradients of gates of these sequences and units; `g` is the gradient of a sequence's state.
+    ///
+    /// # Safety
+    /// As for `LayerStages::run`.
+    #[inline(always)]
+    unsafe fn cells<V: Lanes<T = T>>(&self, k: usize, rows: Range<usize>, units: Range<usize>, g: impl Fn(usize) -> *mut T) {
+        let (start, r) = (self.rows(k).0, self.all.r);
+        for i in rows {
+            let cell = self.cell(k, i, start + i, g(i));
+            // SAFETY: the caller's.
+            unsafe { V::run(&BackwardCells { kind: r.cell, h: r.hidden, units: units.clone(), cell: &cell }) };
+        }
+    }
+}
+
 impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
     fn stages(&self) -> usize {
         if self.projection.is_some() { 2 * self.steps.len() + 1 } else { self.steps.len() + 1 }
@@ -135,25 +168,22 @@ impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
         let products = piece.products;
         // SAFETY: the caller's; rows and columns are those of this piece.
         unsafe {
+            let now = piece.among(active);
             if let (Some(projection), false) = (self.projection, is_state) {
-                let (rows, units) = (piece.among(active), projection.columns(&piece.panels, h));
+                let units = projection.columns(&piece.panels, h);
                 if piece.is_part {
-                    rows.clone().for_each(|i| self.cell(k, i, start + i, null_mut()).bring(r.cell, h, &units));
+                    now.clone().for_each(|i| self.cell(k, i, start + i, null_mut()).bring(r.cell, h, &units));
                 }
-                projection.product::<V>((rows.len(), slope(rows.start), p), 0, &piece.panels, (products, 0));
-                for i in rows.clone() {
-                    // The products of these columns, as if they were a whole row.
-                    let g = products.row(i - rows.start).wrapping_sub(units.start);
-                    cells::backward::<V>(r.cell, h, units.clone(), &self.cell(k, i, start + i, g));
-                }
-                return;
+                projection.product::<V>((now.len(), slope(now.start), p), 0, &piece.panels, (products, 0));
+                // The products of these columns, as if they were a whole row.
+                let g = |i: usize| products.row(i - now.start).wrapping_sub(units.start);
+                return self.cells::<V>(k, now.clone(), units.clone(), g);
             }
             let columns = self.weights.columns(&piece.panels, p);
             let state_before = |i: usize| {
                 let row = steps.before(steps.step(k, true), first + i);
                 row.map_or(all.first.wrapping_add((first + i) * p), |row| all.states.wrapping_add(row * p))
             };
-            let now = piece.among(active);
             for panel in piece.panels.clone().filter(|_| piece.is_part) {
                 let columns = self.weights.columns(&(panel..panel + 1), p);
                 for i in now.clone() {
@@ -197,9 +227,9 @@ impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
                     }
                     slope.store_up_to(to, n);
                 }
-                if self.projection.is_none() && now.contains(&i) {
-                    cells::backward::<V>(r.cell, h, columns.clone(), &self.cell(k, i, at, slope(i)));
-                }
+            }
+            if self.projection.is_none() {
+                self.cells::<V>(k, now, columns, slope);
             }
         }
     }

@@ -180,26 +180,45 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
             }
         }
         let last = width - (C - 1) * V::LANES;
+        let is_whole = last == V::LANES;
+        if p.add {
+            for r in 0..R {
+                // The last row again for those that are not written.
+                let from = out.wrapping_add(r.min(here - 1) * p.out_rs);
+                for c in 0..C {
+                    let from = from.wrapping_add(c * V::LANES);
+                    sums[r][c] = sums[r][c].plus(if c + 1 < C || is_whole { V::load(from) } else { V::load_first(from, last) });
+                }
+            }
+        }
+        match bias {
+            Bias::None => {}
+            Bias::Rows(bias) => {
+                for r in 0..R {
+                    let bias = V::splat(*bias.add(r.min(here - 1)));
+                    for c in 0..C {
+                        sums[r][c] = sums[r][c].plus(bias);
+                    }
+                }
+            }
+            Bias::Columns(bias) => {
+                for c in 0..C {
+                    let from = bias.wrapping_add(c * V::LANES);
+                    let bias = if c + 1 < C || is_whole { V::load(from) } else { V::load_first(from, last) };
+                    for r in 0..R {
+                        sums[r][c] = sums[r][c].plus(bias);
+                    }
+                }
+            }
+        }
         for r in 0..R {
             if r >= here {
                 break;
             }
             let to = out.wrapping_add(r * p.out_rs);
             for c in 0..C {
-                let (to, n) = (to.wrapping_add(c * V::LANES), if c + 1 < C { V::LANES } else { last });
-                let mut sum = sums[r][c];
-                if p.add {
-                    sum = sum.plus(if n == V::LANES { V::load(to) } else { V::load_first(to, n) });
-                }
-                match bias {
-                    Bias::None => {}
-                    Bias::Rows(bias) => sum = sum.plus(V::splat(*bias.add(r))),
-                    Bias::Columns(bias) => {
-                        let bias = bias.add(c * V::LANES);
-                        sum = sum.plus(if n == V::LANES { V::load(bias) } else { V::load_first(bias, n) });
-                    }
-                }
-                if n == V::LANES { sum.store(to) } else { sum.store_first(to, n) }
+                let to = to.wrapping_add(c * V::LANES);
+                if c + 1 < C || is_whole { sums[r][c].store(to) } else { sums[r][c].store_first(to, last) }
             }
         }
     }
