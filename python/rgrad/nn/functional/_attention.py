@@ -162,7 +162,10 @@ def attended(
     average_attn_weights: bool,
     is_causal: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """As :func:`multi_head_attention_forward`, which asks no handlers, and with projections for the order in memory."""
+    """Attend as :func:`multi_head_attention_forward`, without asking handlers of ``__torch_function__``.
+
+    The projections know in which order sequences lie in memory.
+    """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         # One unsqueezed tensor for equal inputs, so that they take one product.
@@ -334,31 +337,4 @@ def multi_head_attention_forward(
         >>> out.shape, weights.shape
         (rgrad.Size([3, 2, 4]), rgrad.Size([2, 3, 3]))
     """
-    return attended(
-        _SEQUENCE_FIRST,
-        query,
-        key,
-        value,
-        embed_dim_to_check,
-        num_heads,
-        in_proj_weight,
-        in_proj_bias,
-        bias_k,
-        bias_v,
-        add_zero_attn,
-        dropout_p,
-        out_proj_weight,
-        out_proj_bias,
-        training,
-        key_padding_mask,
-        need_weights,
-        attn_mask,
-        use_separate_proj_weight,
-        q_proj_weight,
-        k_proj_weight,
-        v_proj_weight,
-        static_k,
-        static_v,
-        average_attn_weights,
-        is_causal,
-    )
+    return attended(_SEQUENCE_FIRST, **locals())

@@ -5,6 +5,7 @@ pub(super) mod lanes;
 pub(super) mod tile;
 
 use super::matmul::turned::transpose;
+use super::memory::cache_line::{LINE, bring_line};
 use lanes::{Lanes, PlainLanes};
 
 /// Lanes of the longest vectors, and those of all others divide it.
@@ -132,16 +133,11 @@ impl<T> Strided4<T> {
 /// foresee the next one.
 #[inline(always)]
 pub(super) fn bring<T>(from: *const T, n: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if !from.is_null() {
-        let end = from.wrapping_add(n).wrapping_byte_sub(1);
-        // The last line too, if the stretch begins in the middle of one.
-        for at in (0..n * size_of::<T>()).step_by(64).map(|at| from.wrapping_byte_add(at)).chain([end]) {
-            // SAFETY: nothing is accessed.
-            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
-        }
+    for at in (0..n * size_of::<T>()).step_by(LINE) {
+        bring_line(from.wrapping_byte_add(at));
     }
-    let _ = (from, n);
+    // The last line too, if the stretch begins in the middle of one.
+    bring_line(from.wrapping_add(n).wrapping_byte_sub(1));
 }
 
 /// Temporary elements, not initialised.

@@ -5,6 +5,7 @@ use super::geometry::{Patches, Strip, StripRow};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
+use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::error::throw;
 
 /// Room for `n` numbers, uninitialised.
@@ -165,7 +166,7 @@ unsafe fn pack_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, taps:
             match plan.of(v) {
                 [one] if one.mask == plan.full => {
                     let from = from.wrapping_offset(one.from);
-                    V::bring(from.wrapping_offset(rows.ahead));
+                    bring_line(from.wrapping_offset(rows.ahead));
                     for (t, shift) in taps.iter().enumerate() {
                         V::load(from.wrapping_offset(*shift)).store(to.wrapping_add(t * width));
                     }

@@ -88,16 +88,6 @@ pub trait PanelVector: Copy + 'static {
     ) -> bool {
         false
     }
-    /// Asks for the cache line of `p`, which may lie anywhere.
-    #[inline(always)]
-    unsafe fn bring(p: *const Self::Number) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: no access.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(p.cast())
-        };
-        let _ = p;
-    }
     /// The first `n`, at most LANES, to every other place.
     #[inline(always)]
     unsafe fn store_spread(self, p: *mut Self::Number, n: usize) {
@@ -489,9 +479,13 @@ impl CoreNumber for f64 {
     }
 }
 
-/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has.
+/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has. After `up to avx2:` machines with AVX-512 run
+/// the instance of AVX2, and there is no other one for them.
 macro_rules! on_vectors {
-    ($(#[$doc:meta])* fn $name:ident<T $(, $S:ident: $bound:path)?>($($a:ident: $t:ty),+ $(,)?) $(-> $r:ty)? = $body:ident) => {
+    (up to avx2: $($rest:tt)+) => {
+        on_vectors! { @avx2 $($rest)+ }
+    };
+    (@$widest:ident $(#[$doc:meta])* fn $name:ident<T $(, $S:ident: $bound:path)?>($($a:ident: $t:ty),+ $(,)?) $(-> $r:ty)? = $body:ident) => {
         $(#[$doc])*
         ///
         /// # Safety
@@ -501,6 +495,7 @@ macro_rules! on_vectors {
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 {
+                    #[allow(dead_code, reason = "not if AVX2 is the widest")]
                     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
                     unsafe fn avx512<T: CoreNumber $(, $S: $bound)?>($($a: $t),+) $(-> $r)? {
                         // SAFETY: the caller's.
@@ -513,7 +508,7 @@ macro_rules! on_vectors {
                     }
                     use $crate::backend::cpu::num::InstructionSet;
                     match isa {
-                        InstructionSet::Avx512 => return avx512::<T $(, $S)?>($($a),+),
+                        InstructionSet::Avx512 => return $widest::<T $(, $S)?>($($a),+),
                         InstructionSet::Avx2 => return avx2::<T $(, $S)?>($($a),+),
                         InstructionSet::Base => {}
                     }
@@ -522,6 +517,9 @@ macro_rules! on_vectors {
                 $body::<T::Base $(, $S)?>($($a),+)
             }
         }
+    };
+    ($($all:tt)+) => {
+        on_vectors! { @avx512 $($all)+ }
     };
 }
 pub(in crate::backend::cpu) use on_vectors;

@@ -7,6 +7,7 @@
 //! Sums go along the depth in order, one chain for each result, so that the bits depend on the sizes of blocks alone.
 
 use super::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 
@@ -196,7 +197,7 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 let panel = p.vectors * V::LANES;
                 for first in (0..depth).step_by(AHEAD) {
                     for a in a {
-                        V::bring(a.wrapping_offset(first as isize + ahead));
+                        bring_line(a.wrapping_offset(first as isize + ahead));
                     }
                     let end = depth.min(first + AHEAD);
                     let (of_a, of_b) = (a[0].wrapping_add(first), b.wrapping_add(first * panel));
@@ -212,11 +213,11 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 for places in places.chunks(near) {
                     let ahead = places[0].a as isize + ahead;
                     if p.a_rs < 8 {
-                        V::bring(a[0].wrapping_offset(ahead));
-                        V::bring(a[R - 1].wrapping_offset(ahead));
+                        bring_line(a[0].wrapping_offset(ahead));
+                        bring_line(a[R - 1].wrapping_offset(ahead));
                     } else {
                         for a in a {
-                            V::bring(a.wrapping_offset(ahead));
+                            bring_line(a.wrapping_offset(ahead));
                         }
                     }
                     if V::add_places(&mut sums, a[0], p.a_rs, b, places) {

@@ -3,6 +3,7 @@
 //! Not here: the versions of storages and their sharing between tensors (`array/storage.rs`).
 
 pub mod alloc;
+pub(crate) mod cache_line;
 mod pages;
 pub mod raw_slice;
 pub(crate) mod room;

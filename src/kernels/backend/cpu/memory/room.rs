@@ -2,6 +2,7 @@
 //! panic that carries the error.
 
 use super::alloc;
+use super::cache_line::LINE;
 use crate::error::{Error, throw};
 
 /// From this many bytes on the limit of all tensors holds for temporary memory, too.
@@ -42,7 +43,6 @@ pub(crate) struct AlignedRoom<T> {
 /// # Panics
 /// As `with_room`.
 pub(crate) fn aligned<T: Copy>(value: T, n: usize) -> AlignedRoom<T> {
-    const LINE: usize = 64;
     let memory = filled(value, n.saturating_add(LINE / size_of::<T>()));
     let first = memory.as_ptr().align_offset(LINE);
     AlignedRoom { memory, first, n }

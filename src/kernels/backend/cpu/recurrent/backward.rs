@@ -1,7 +1,7 @@
 //! The backward pass, but for the gradients of weights.
 
 use super::cells::{self, CellBackward};
-use super::layers::{LayerPiece, LayerStages, PackedWeights, run_layer};
+use super::layers::{LayerPiece, LayerStages, PackedWeights, PieceTask, run_layer};
 use super::{RecurrentSteps, row, row_mut};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, bring};
@@ -40,19 +40,30 @@ unsafe impl<T> Sync for RecurrentBackward<'_, T> {}
 
 impl<T: BlockElement> BlockWork<T> for RecurrentBackward<'_, T> {
     unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
+        // SAFETY: the caller's; `layer` keeps the order of stages.
+        unsafe { self.layer(V::N, &|stages, piece| V::run(&PieceTask(stages, piece))) }
+    }
+}
+
+impl<T: BlockElement> RecurrentBackward<'_, T> {
+    /// # Safety
+    /// The operands and outputs are as `Recurrent` describes them.
+    unsafe fn layer(&self, lanes: usize, run: &(dyn Fn(&BackwardStages<'_, T>, &LayerPiece<T>) + Sync)) -> Result<()> {
         let (r, steps) = (self.r, RecurrentSteps::new(self.r));
         let (h, p) = (r.hidden, r.state);
         // SAFETY: the caller's; each group of sequences has rows of its own.
         unsafe {
-            let weights = PackedWeights::plain(V::N, r.cell.gates() * h, p, self.weight)?;
-            let projection = if r.cell.is_projected() { Some(PackedWeights::plain(V::N, p, h, self.projection)?) } else { None };
-            run_layer::<V, _>(&steps, |first, count| {
+            let weights = PackedWeights::plain(lanes, r.cell.gates() * h, p, self.weight)?;
+            let projection = if r.cell.is_projected() { Some(PackedWeights::plain(lanes, p, h, self.projection)?) } else { None };
+            let new = |first, count| {
                 copy_nonoverlapping(self.g_last.add(first * p), self.d_first.add(first * p), count * p);
                 if r.cell.is_lstm() {
                     copy_nonoverlapping(self.g_last_cell.add(first * h), self.d_first_cell.add(first * h), count * h);
                 }
-                BackwardStages { all: self, steps: &steps, first, count, weights: &weights, projection: projection.as_ref() }
-            });
+                let projection = projection.as_ref();
+                BackwardStages { all: self, steps: &steps, sequences: (first, count), weights: &weights, projection }
+            };
+            run_layer(&steps, lanes, new, |stages, piece| run(stages, piece));
         }
         Ok(())
     }
@@ -63,25 +74,16 @@ impl<T: BlockElement> BlockWork<T> for RecurrentBackward<'_, T> {
 struct BackwardStages<'a, T> {
     all: &'a RecurrentBackward<'a, T>,
     steps: &'a RecurrentSteps<'a>,
-    first: usize,
-    count: usize,
+    /// The first one, and how many.
+    sequences: (usize, usize),
     weights: &'a PackedWeights<T>,
     projection: Option<&'a PackedWeights<T>>,
 }
 
 impl<T: BlockElement> BackwardStages<'_, T> {
-    /// The number of a stage's step, and whether the stage computes the gradient of the state (or else only the cells).
-    fn at(&self, stage: usize) -> (usize, bool) {
-        if self.projection.is_some() { (stage / 2, stage.is_multiple_of(2)) } else { (stage, true) }
-    }
-
-    /// The first row, and the number of sequences, of step number `k`; none beyond the last one.
+    /// The first row of step number `k`, and how many sequences have it.
     fn rows(&self, k: usize) -> (usize, usize) {
-        if k >= self.steps.len() {
-            return (0, 0);
-        }
-        let step = self.steps.step(k, true);
-        (self.steps.starts[step] + self.first, self.all.r.batches[step].saturating_sub(self.first).min(self.count))
+        self.steps.rows(k, true, self.sequences)
     }
 
     /// The cell of sequence `i` at step number `k`, which is row `at`; `g` is the gradient of the state before a projection.
@@ -90,7 +92,7 @@ impl<T: BlockElement> BackwardStages<'_, T> {
         let all = self.all;
         let r = all.r;
         let (h, p, gates, kept) = (r.hidden, r.state, r.cell.gates() * r.hidden, r.cell.kept() * r.hidden);
-        let sequence = self.first + i;
+        let sequence = self.sequences.0 + i;
         CellBackward {
             g,
             g_cell: row_mut(all.d_first_cell, sequence, h),
@@ -147,7 +149,7 @@ impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
     }
 
     fn size(&self, stage: usize) -> (usize, usize) {
-        match (self.at(stage), self.projection) {
+        match (self.steps.of_stage(stage), self.projection) {
             ((k, false), Some(projection)) => (self.rows(k).1, projection.width.panels()),
             ((k, _), _) => {
                 let later = k.checked_sub(1).map_or(0, |k| self.rows(k).1);
@@ -158,11 +160,11 @@ impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
 
     #[inline(always)]
     unsafe fn run<V: Lanes<T = T>>(&self, piece: &LayerPiece<T>) {
-        let BackwardStages { all, steps, first, .. } = self;
-        let r = all.r;
+        let BackwardStages { all, steps, .. } = self;
+        let (r, first) = (all.r, self.sequences.0);
         let (h, p, gates) = (r.hidden, r.state, r.cell.gates() * r.hidden);
         let is_gru = r.cell == RecurrentCell::Gru;
-        let (k, is_state) = self.at(piece.stage);
+        let (k, is_state) = steps.of_stage(piece.stage);
         let (start, active) = self.rows(k);
         let slope = |i: usize| all.d_first.wrapping_add((first + i) * p);
         let products = piece.products;

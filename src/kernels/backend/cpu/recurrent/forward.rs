@@ -1,7 +1,7 @@
 //! The forward pass.
 
 use super::cells::{self, CellForward};
-use super::layers::{LayerPiece, LayerStages, PackedWeights, run_layer};
+use super::layers::{LayerPiece, LayerStages, PackedWeights, PieceTask, run_layer};
 use super::{RecurrentSteps, row, row_mut};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::{BlockElement, BlockWork};
@@ -34,18 +34,28 @@ unsafe impl<T> Sync for RecurrentForward<'_, T> {}
 
 impl<T: BlockElement> BlockWork<T> for RecurrentForward<'_, T> {
     unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
+        // SAFETY: the caller's; `layer` keeps the order of stages.
+        unsafe { self.layer(V::N, &|stages, piece| V::run(&PieceTask(stages, piece))) }
+    }
+}
+
+impl<T: BlockElement> RecurrentForward<'_, T> {
+    /// # Safety
+    /// The operands and outputs are as `Recurrent` describes them.
+    unsafe fn layer(&self, lanes: usize, run: &(dyn Fn(&ForwardStages<'_, T>, &LayerPiece<T>) + Sync)) -> Result<()> {
         let (r, steps) = (self.r, RecurrentSteps::new(self.r));
         let (h, p) = (r.hidden, r.state);
         // SAFETY: the caller's; each group of sequences has rows of its own.
         unsafe {
-            let weights = PackedWeights::transposed(V::N, r.cell.gates(), h, p, self.weight)?;
-            let projection = if r.cell.is_projected() { Some(PackedWeights::transposed(V::N, 1, p, h, self.projection)?) } else { None };
-            run_layer::<V, _>(&steps, |first, count| {
+            let weights = PackedWeights::transposed(lanes, r.cell.gates(), h, p, self.weight)?;
+            let projection = if r.cell.is_projected() { Some(PackedWeights::transposed(lanes, 1, p, h, self.projection)?) } else { None };
+            let new = |first, count| {
                 let mut raw = filled(T::ZERO, if projection.is_some() { count * h } else { 0 });
                 let (weights, projection) = (&weights, projection.as_ref());
                 let raw_at = SharedPointer::new(raw.as_mut_ptr());
-                ForwardStages { all: self, steps: &steps, first, count, weights, projection, raw: raw_at, _room: raw }
-            });
+                ForwardStages { all: self, steps: &steps, sequences: (first, count), weights, projection, raw: raw_at, _room: raw }
+            };
+            run_layer(&steps, lanes, new, |stages, piece| run(stages, piece));
         }
         Ok(())
     }
@@ -54,28 +64,13 @@ impl<T: BlockElement> BlockWork<T> for RecurrentForward<'_, T> {
 struct ForwardStages<'a, T> {
     all: &'a RecurrentForward<'a, T>,
     steps: &'a RecurrentSteps<'a>,
-    first: usize,
-    count: usize,
+    /// The first one, and how many.
+    sequences: (usize, usize),
     weights: &'a PackedWeights<T>,
     projection: Option<&'a PackedWeights<T>>,
     /// What is projected.
     raw: SharedPointer<*mut T>,
     _room: Vec<T>,
-}
-
-impl<T: BlockElement> ForwardStages<'_, T> {
-    /// The number of a stage's step, and whether the stage computes the cells (or else the projection).
-    fn at(&self, stage: usize) -> (usize, bool) {
-        if self.projection.is_some() { (stage / 2, stage.is_multiple_of(2)) } else { (stage, true) }
-    }
-
-    /// How many sequences have step number `k`; none beyond the last one.
-    fn rows(&self, k: usize) -> usize {
-        if k >= self.steps.len() {
-            return 0;
-        }
-        self.all.r.batches[self.steps.step(k, false)].saturating_sub(self.first).min(self.count)
-    }
 }
 
 impl<T: BlockElement> LayerStages<T> for ForwardStages<'_, T> {
@@ -84,23 +79,23 @@ impl<T: BlockElement> LayerStages<T> for ForwardStages<'_, T> {
     }
 
     fn size(&self, stage: usize) -> (usize, usize) {
-        let (k, is_cells) = self.at(stage);
+        let (k, is_cells) = self.steps.of_stage(stage);
         let weights = self.projection.filter(|_| !is_cells).unwrap_or(self.weights);
-        (self.rows(k), weights.width.panels())
+        (self.steps.rows(k, false, self.sequences).1, weights.width.panels())
     }
 
     #[inline(always)]
     unsafe fn run<V: Lanes<T = T>>(&self, piece: &LayerPiece<T>) {
-        let ForwardStages { all, steps, first, .. } = self;
+        let ForwardStages { all, steps, sequences, .. } = self;
         let r = all.r;
         let (h, p) = (r.hidden, r.state);
         let (gates, kept) = (r.cell.gates(), r.cell.kept() * h);
-        let (k, is_cells) = self.at(piece.stage);
-        let step = steps.step(k, false);
+        let (k, is_cells) = steps.of_stage(piece.stage);
+        let (step, first) = (steps.step(k, false), sequences.0);
         let start = steps.starts[step] + first;
         let (rows, panels) = (&piece.rows, &piece.panels);
         // Sequences that end with this step.
-        let ends = self.rows(k + 1).max(rows.start)..rows.end;
+        let ends = steps.rows(k + 1, false, *sequences).1.max(rows.start)..rows.end;
         let products = piece.products;
         // SAFETY: the caller's; rows and columns are those of this piece.
         unsafe {

@@ -76,31 +76,34 @@ impl<T> Products<T> {
     }
 }
 
-struct PieceTask<'a, T, L>(&'a L, LayerPiece<T>);
+/// A piece, compiled for each instruction set.
+pub(super) struct PieceTask<'a, T, L>(pub &'a L, pub &'a LayerPiece<T>);
 
 impl<T: BlockElement, L: LayerStages<T>> BlockTask<T> for PieceTask<'_, T, L> {
     #[inline(always)]
     unsafe fn task<V: Lanes<T = T>>(&self) {
         // SAFETY: the caller's.
-        unsafe { self.0.run::<V>(&self.1) }
+        unsafe { self.0.run::<V>(self.1) }
     }
 }
 
-/// Runs the stages that `new` makes for sequences from the first number on, of the second number of them.
-///
-/// # Safety
-/// What the stages require, apart from the order, and the machine has the instructions of `V`.
-pub(super) unsafe fn run_layer<V: Lanes, L: LayerStages<V::T>>(steps: &RecurrentSteps<'_>, new: impl Fn(usize, usize) -> L + Sync) {
+/// Runs the stages that `new` makes for sequences from the first number on, of the second number of them, piece by piece with `run`: each
+/// piece after all those of the stages before it. A vector has so many lanes.
+pub(super) fn run_layer<T: BlockElement, L: LayerStages<T>>(
+    steps: &RecurrentSteps<'_>,
+    lanes: usize,
+    new: impl Fn(usize, usize) -> L + Sync,
+    run: impl Fn(&L, &LayerPiece<T>) + Sync,
+) {
     // Asked once: the division of a stage must not change while threads work on it.
     let (r, sequences, threads) = (steps.r, steps.sequences(), num_threads());
     // Panels have at most two vectors of columns.
-    let width = 2 * V::N;
+    let width = 2 * lanes;
     let columns = r.hidden.max(r.state).next_multiple_of(width);
-    let run = |layer: &L, stage: usize, rows: Range<usize>, panels: Range<usize>, room: &mut Vec<V::T>, columns: usize| {
+    let run = |layer: &L, stage: usize, rows: Range<usize>, panels: Range<usize>, room: &mut Vec<T>, columns: usize| {
         let is_part = panels.len() < layer.size(stage).1;
         let products = Products { room: room.as_mut_ptr(), columns };
-        // SAFETY: the caller's; `parallel_stages`, or the loop here, keeps the order, and each piece has numbers of its own.
-        unsafe { V::run(&PieceTask(layer, LayerPiece { stage, rows, panels, is_part, products })) }
+        run(layer, &LayerPiece { stage, rows, panels, is_part, products });
     };
     let together = if sequences < 2 * ROWS { ROWS / 2 } else { ROWS };
     let groups = sequences.div_ceil(together);

@@ -43,6 +43,21 @@ impl RecurrentSteps<'_> {
         if self.r.reverse == back { k } else { self.len() - 1 - k }
     }
 
+    /// The number of a stage's step, and whether it is the first stage of that step: of two where states are projected.
+    fn of_stage(&self, stage: usize) -> (usize, bool) {
+        if self.r.cell.is_projected() { (stage / 2, stage.is_multiple_of(2)) } else { (stage, true) }
+    }
+
+    /// The first row of step number `k` that is one of `count` sequences from `first` on, and how many of them have the step: none beyond the
+    /// last one.
+    fn rows(&self, k: usize, back: bool, (first, count): (usize, usize)) -> (usize, usize) {
+        if k >= self.len() {
+            return (0, 0);
+        }
+        let step = self.step(k, back);
+        (self.starts[step] + first, self.r.batches[step].saturating_sub(first).min(count))
+    }
+
     /// The row from which the state before this step comes, for one sequence; None: it is the first state.
     fn before(&self, step: usize, sequence: usize) -> Option<usize> {
         let at = if self.r.reverse { step + 1 } else { step.checked_sub(1)? };

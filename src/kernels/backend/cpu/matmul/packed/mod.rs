@@ -65,6 +65,8 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     out: *mut T,
     parallel: bool,
 ) {
+    // A machine with AVX-512 has AVX2, too.
+    let isa = if isa == InstructionSet::Avx512 { InstructionSet::Avx2 } else { isa };
     let (width, _) = widths::<T>(isa);
     // Parts of the depth, columns and rows that are packed together.
     let depth = k.div_ceil(k.div_ceil(PANEL / (width * size_of::<T>())));
@@ -138,7 +140,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                             out_rs: n,
                             add: first + at > 0,
                             // As if it were added to the whole product.
-                            bias: if first + at + depth < k { Bias::None } else { bias.from(i + row, j + column) },
+                            bias: if first + at + depth < k { Bias::None } else { bias.at(i + row, j + column) },
                         };
                         // SAFETY: the caller's; everything is packed, and each task has results of its own.
                         unsafe { multiply::<T>(isa, &block) };

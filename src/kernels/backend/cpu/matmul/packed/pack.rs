@@ -3,6 +3,7 @@
 use super::tile::panels_of_rows;
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
 
@@ -17,7 +18,7 @@ pub(super) fn room_of_rows<T: CoreNumber>(isa: InstructionSet, rows: usize, dept
     unsafe { rows_room::<T>(isa, rows, depth) }
 }
 
-on_vectors! {
+on_vectors! { up to avx2:
     fn rows_room<T>(rows: usize, depth: usize) -> usize = rows_room_on
 }
 
@@ -26,7 +27,7 @@ unsafe fn rows_room_on<V: PanelVector>(rows: usize, depth: usize) -> usize {
     panels_of_rows::<V>(rows).map(|p| p.rows * depth).sum::<usize>().next_multiple_of(V::LANES) + V::LANES
 }
 
-on_vectors! {
+on_vectors! { up to avx2:
     /// Packs `columns` columns of a right operand, panel after panel; a last one with fewer columns is filled with zeros.
     fn pack_columns<T>(depth: usize, columns: usize, x: Mat<T>, to: *mut T) = pack_columns_on
 }
@@ -76,7 +77,7 @@ unsafe fn copy_row<V: PanelVector>(from: *const V::Number, to: *mut V::Number) {
     }
 }
 
-on_vectors! {
+on_vectors! { up to avx2:
     /// Packs `rows` rows of a left operand, panel after panel.
     fn pack_rows<T>(rows: usize, depth: usize, x: Mat<T>, to: *mut T) = pack_rows_on
 }
@@ -133,7 +134,7 @@ unsafe fn copy_panels<V: PanelVector, const R: usize>(depth: usize, many: usize,
 /// `depth` x `here` elements are readable, and there is room for `depth * width` and V::LANES more.
 #[inline(always)]
 unsafe fn pack_any<V: PanelVector>(depth: usize, (here, width): (usize, usize), x: Mat<V::Number>, after: usize, to: *mut V::Number) {
-    let line = 64 / size_of::<V::Number>();
+    let line = LINE / size_of::<V::Number>();
     let mut k = 0;
     // SAFETY: the caller's.
     unsafe {
@@ -142,7 +143,7 @@ unsafe fn pack_any<V: PanelVector>(depth: usize, (here, width): (usize, usize), 
                 if k.is_multiple_of(line) {
                     // What the next panel reads: too short a stretch of each column for the machine to foresee.
                     for c in 0..width.min(after) {
-                        V::bring(x.at(k, width + c));
+                        bring_line(x.at(k, width + c));
                     }
                 }
                 // A vector may reach into the next step, which is written after it: steps go up, and within one the columns go down.

@@ -1,6 +1,7 @@
 //! Products of packed blocks, tile by tile: the sums of some rows and of a panel's columns are in registers.
 
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 
 /// Rows that lie together in a packed left operand, of which `here` are rows of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ unsafe impl<T> Sync for Bias<T> {}
 impl<T> Bias<T> {
     /// That of the rows and columns from these on.
     #[inline(always)]
-    pub fn from(self, row: usize, column: usize) -> Bias<T> {
+    pub fn at(self, row: usize, column: usize) -> Bias<T> {
         match self {
             Bias::None => Bias::None,
             Bias::Rows(p) => Bias::Rows(p.wrapping_add(row)),
@@ -79,7 +80,7 @@ pub(super) struct PackedBlock<T> {
     pub bias: Bias<T>,
 }
 
-on_vectors! {
+on_vectors! { up to avx2:
     /// Computes the product.
     fn multiply<T>(p: &PackedBlock<T>) = multiply_on
 }
@@ -91,15 +92,14 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
     for (q, column) in (0..p.columns).step_by(V::WIDTH).enumerate() {
         let width = V::WIDTH.min(p.columns - column);
         let b = p.b.wrapping_add(q * p.panel);
-        let (mut a, mut bias, mut out) = (p.a, p.bias.from(0, column), p.out.wrapping_add(column));
+        let (mut a, mut bias, mut out) = (p.a, p.bias.at(0, column), p.out.wrapping_add(column));
         for panel in panels_of_rows::<V>(p.rows) {
             if let (0, LeftLayout::Strided(rs)) = (q, p.layout) {
                 // Rows that come next are fetched while these are multiplied.
                 for r in 0..panel.rows as isize {
                     let next = a.wrapping_offset((panel.rows as isize + r) * rs);
-                    for k in (0..p.depth).step_by(64 / size_of::<V::Number>()) {
-                        // SAFETY: nothing is read.
-                        unsafe { V::bring(next.wrapping_add(k)) };
+                    for k in (0..p.depth).step_by(LINE / size_of::<V::Number>()) {
+                        bring_line(next.wrapping_add(k));
                     }
                 }
             }
@@ -126,7 +126,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                         tile!(1, 1);
                         a = a.wrapping_offset(rs);
                         out = out.wrapping_add(p.out_rs);
-                        bias = bias.from(1, 0);
+                        bias = bias.at(1, 0);
                     }
                     break;
                 }
@@ -139,7 +139,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                 LeftLayout::Strided(rs) => a.wrapping_offset(panel.rows as isize * rs),
             };
             out = out.wrapping_add(panel.here * p.out_rs);
-            bias = bias.from(panel.here, 0);
+            bias = bias.at(panel.here, 0);
         }
     }
 }
@@ -160,8 +160,8 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
         for r in 0..R {
             // Read, or written, after the product; both ends, since the columns may lie in two lines.
             let out = out.wrapping_add(r.min(here - 1) * p.out_rs);
-            V::bring(out);
-            V::bring(out.wrapping_add(width - 1));
+            bring_line(out);
+            bring_line(out.wrapping_add(width - 1));
         }
         let mut sums = [[V::zero(); C]; R];
         // With fewer columns than a panel has, steps of `b` are further apart than C vectors.
