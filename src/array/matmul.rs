@@ -1,11 +1,13 @@
 //! Matrix products of arrays, over batches that broadcast.
 
 use super::Array;
+use super::deferred::source;
 use super::run::{device_mismatch, run_on_backend};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Strides, broadcast};
+use crate::layout::{DType, Layout, Strides, broadcast};
+use smallvec::{SmallVec, smallvec};
 
 impl Array {
     /// `op(self) @ op(other)` of (..., m, k) and (..., k, n), where `op` swaps the last two dimensions if asked to. Leading dimensions
@@ -61,7 +63,6 @@ impl Array {
         let (mut of_a, mut of_b) = (shape.clone(), shape.clone());
         of_a[batch.len() + 1] = k;
         of_b[batch.len()] = k;
-        let out = self.empty_beside(&shape, self.dtype())?;
         self.ready()?;
         other.ready()?;
         if !other.storage().is_beside(self.storage()) {
@@ -69,16 +70,25 @@ impl Array {
         }
         let a = View { shape: &of_a, strides: &sa, ..self.view() };
         let b = View { shape: &of_b, strides: &sb, ..other.view() };
-        if let Some(bias) = bias.filter(|c| c.shape() == [n] && c.dtype() == self.dtype() && c.storage().is_beside(self.storage()))
-            && self.storage().backend().adds_bias([a, b])
-        {
-            let bias = bias.contiguous()?;
-            bias.ready()?;
-            run_on_backend(&Request::Gemm, &[Operand::View(a), Operand::View(b), Operand::View(bias.view())], &[&out])?;
-            return Ok((out, true));
+        let bias = bias.filter(|c| c.shape() == [n] && c.dtype() == self.dtype() && c.storage().is_beside(self.storage()));
+        let bias = bias.filter(|_| self.storage().backend().adds_bias([a, b])).map(Array::contiguous).transpose()?;
+        let (work, is_sum) = (count.saturating_mul(m).saturating_mul(n).saturating_mul(k), bias.is_some());
+        if source::is_worth(work, &shape) {
+            let laid = |x: &Array, v: View<'_>| x.with_layout(Layout::from_parts(v.shape.into(), v.strides.into(), v.offset)?);
+            let mut operands: SmallVec<[Array; 3]> = smallvec![laid(self, a)?, laid(other, b)?];
+            operands.extend(bias.clone());
+            if let Some(made) = source::pending(&Request::Gemm, operands, &shape, self.dtype())? {
+                return Ok((made, is_sum));
+            }
         }
-        run_on_backend(&Request::Gemm, &[Operand::View(a), Operand::View(b)], &[&out])?;
-        Ok((out, false))
+        let out = self.empty_beside(&shape, self.dtype())?;
+        let mut operands: SmallVec<[Operand<'_>; 3]> = smallvec![Operand::View(a), Operand::View(b)];
+        if let Some(bias) = &bias {
+            bias.ready()?;
+            operands.push(Operand::View(bias.view()));
+        }
+        run_on_backend(&Request::Gemm, &operands, &[&out])?;
+        Ok((out, is_sum))
     }
 }
 

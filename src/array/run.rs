@@ -4,6 +4,7 @@
 use super::deferred::memory::DeferredMemory;
 use super::deferred::policy;
 use super::deferred::queue;
+use super::deferred::source;
 use super::deferred::step::{DeferredInput, DeferredKind, DeferredRequest, DeferredStep, ProgramWeight};
 use super::storage::Device;
 use super::value::Array;
@@ -140,6 +141,14 @@ pub(super) fn run1(request: Request, ins: &[&Array], shape: &[usize], dtype: DTy
     {
         return Ok(one);
     }
+    if let Request::Conv(c) = &request
+        && source::is_worth(c.shape.multiply_adds(), shape)
+    {
+        let operands: SmallVec<[Array; 3]> = ins.iter().map(|a| (*a).clone()).collect();
+        if let Some(made) = source::pending(&request, operands, shape, dtype)? {
+            return Ok(made);
+        }
+    }
     let out = first.empty_beside(shape, dtype)?;
     run_into(&request, ins, &[&out])?;
     Ok(out)
@@ -271,7 +280,12 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
     }
     let Some(step) = x.storage().deferred().and_then(DeferredMemory::step) else { return Ok(None) };
     let backend = x.storage().backend();
-    if step.follows_two_requests || step.out != x.dtype() || !x.is_whole() || !(request.reads_any_order() || x.is_contiguous()) {
+    if step.weight.sources > 0
+        || step.follows_two_requests
+        || step.out != x.dtype()
+        || !x.is_whole()
+        || !(request.reads_any_order() || x.is_contiguous())
+    {
         return Ok(None);
     }
     if !backend.defers() || !backend.reads_programs(request, x.dtype()) {
@@ -298,7 +312,7 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
     let ticket = if request.checks() { backend.ticket(request.name()) } else { 0 };
     let request = DeferredRequest::new(request.clone().with_ticket(ticket));
     queue::sweep();
-    let weight = ProgramWeight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1 };
+    let weight = ProgramWeight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1, sources: 0 };
     let site = policy::site();
     let made = outs.iter().enumerate().map(|(output, (shape, dtype))| {
         let ins = operands.iter().filter_map(|i| i.array().cloned().map(DeferredInput::Aligned)).collect();

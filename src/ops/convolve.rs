@@ -285,9 +285,7 @@ impl Op for Convolve {
     }
     fn work(&self, ins: &[&Array]) -> usize {
         // In units of one element read from memory, which is worth about eight products.
-        let s = &self.shape;
-        let sizes = [s.batch, s.groups, s.in_channels, s.out_channels];
-        let products = sizes.iter().chain(&s.kernel).chain(&s.output).fold(1usize, |n, k| n.saturating_mul(*k));
+        let products = self.shape.multiply_adds();
         let elements = ins.iter().map(|a| a.numel()).sum::<usize>() + self.result_shape().iter().product::<usize>();
         elements.max(products / 8)
     }

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import rgrad
-from fusion_programs import Step, difference, make, run, smaller, told
+from fusion_draw import make
+from fusion_programs import Step, difference, run, smaller, told
 
 MINUTES = float(os.environ.get("RGRAD_FUSION_MINUTES", "0"))
 FIRST = int(os.environ.get("RGRAD_FUSION_SEED", "1000"))

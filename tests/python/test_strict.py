@@ -208,6 +208,7 @@ def test_records_hold_nothing_alive() -> None:
     one = 4 << 16
     h = w @ w @ w
     cut = h.detach()
+    cut.data_ptr()
     assert rgrad.memory_allocated() - before >= 2 * one
     del h
     assert rgrad.memory_allocated() - before == one

@@ -4,6 +4,7 @@ use super::graph::{DropLater, StepGraph};
 use super::memory::{DeferredMemory, MemorySource};
 use super::policy;
 use super::queue::{self, Interrupts};
+use super::source;
 use super::step::{DeferredInput, DeferredKind, DeferredRequest, DeferredStep, Sibling};
 use crate::array::Array;
 use crate::array::profile::{self, EventStart, OpenEvent, ProfileKind};
@@ -36,6 +37,7 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
         // A request that reads at random would compute elements twice, so they are written once.
         written[g.nodes[at - 1].owner] = true;
     }
+    let source_owner = g.source().map(|_| source::owner_of_result(g, &mut written));
     // Memory first: if the allocation fails, nothing has changed.
     let provided = provide(g, root, &written)?;
     let sibling = |s: &Sibling| new_memory(&s.storage, &s.step);
@@ -44,7 +46,7 @@ pub(in crate::array) fn compute(g: &StepGraph, root: &Storage, garbage: &mut Dro
     let fresh = provided.iter().filter(|(_, s)| matches!(s, MemorySource::Own(_))).count();
     let watch = InterruptWatch::new(interrupts == Interrupts::Checked && fresh == written.iter().filter(|w| **w).count());
     let mut finished = 0;
-    let memory = Provided { written: &written, owners: &provided, siblings: &sibling_memory };
+    let memory = Provided { written: &written, owners: &provided, siblings: &sibling_memory, source_owner };
     let result = run(g, root, &memory, &watch, &mut finished);
     match result {
         Ok(()) => {
@@ -105,7 +107,7 @@ fn program_event(g: &StepGraph) -> Option<OpenEvent> {
 fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize, MemorySource)>> {
     let mut provided: Vec<(usize, MemorySource)> = Vec::new();
     let mut donated = vec![false; g.externals.len()];
-    let reduces = g.nodes.last().is_some_and(|n| n.step.follows_request);
+    let requests = g.nodes.last().is_some_and(|n| n.step.follows_request) || g.source().is_some();
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
         if o.storage.deferred().is_none_or(DeferredMemory::is_allocated) {
             continue;
@@ -113,7 +115,7 @@ fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize
         let out = g.nodes[o.node].step.out;
         // A request never writes where it reads.
         let donor = g.externals.iter().enumerate().position(|(k, e)| {
-            !reduces
+            !requests
                 && !donated[k]
                 && !e.across
                 && e.last <= o.node
@@ -156,6 +158,8 @@ struct Provided<'a> {
     owners: &'a [(usize, MemorySource)],
     /// For each of the graph's siblings.
     siblings: &'a [MemorySource],
+    /// The owner in whose memory the result of the source lies, if there is one.
+    source_owner: Option<usize>,
 }
 
 /// Checks from time to time whether the host interrupts the program, on the thread that started it.
@@ -209,7 +213,7 @@ impl InterruptWatch {
 fn request_of(g: &StepGraph) -> Option<(usize, &Arc<DeferredRequest>, usize)> {
     g.nodes.iter().enumerate().find_map(|(i, n)| match &n.step.kind {
         DeferredKind::Request { request, output } => Some((i, request, *output)),
-        DeferredKind::Point(_) => None,
+        DeferredKind::Point(_) | DeferredKind::Source(_) => None,
     })
 }
 
@@ -218,7 +222,8 @@ fn missing(what: &str) -> Error {
     Error::internal("a deferred program", &format!("{what} has no memory"))
 }
 
-/// Runs the steps. Those before a request become its first operand; those after it work in place on its result. `finished` becomes the number of
+/// Runs the steps. Those after a source join it. Those before another request become its first operand; those after it work in place on its result.
+/// `finished` becomes the number of
 /// steps whose results are final. After a failure that is 0, or the number of steps before the request, which may have overwritten their inputs.
 fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch, finished: &mut usize) -> Result<()> {
     let backend = root.backend();
@@ -233,6 +238,21 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
         owners.map(|(i, o)| Ok((o.node - range.start, memory_of(i)?))).collect()
     };
     let should_continue = || watch.should_continue();
+    if let (Some(owner), DeferredKind::Source(request)) = (to.source_owner, &g.nodes[0].step.kind) {
+        let step = &g.nodes[0].step;
+        let operands = step.ins.iter().filter_map(DeferredInput::array).map(|a| in_memory(a).map(Operand::View));
+        let operands = operands.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
+        let result_memory = memory_of(owner)?;
+        let out = whole(step, result_memory);
+        if all == 1 {
+            // SAFETY: as below.
+            return unsafe { Ok(backend.run(request, &operands, &[Some(out)])?) };
+        }
+        let part = ProgramPart::new(g, 1..all);
+        let (inputs, outputs, is_written) = (part.inputs(Some(result_memory))?, written_results(1..all)?, AtomicBool::new(false));
+        // SAFETY: as below; the source's memory is new, and no step reads it after another result is written there.
+        return unsafe { Ok(backend.run_then(request, &operands, out, &part.program(&inputs, &outputs, &should_continue, &is_written))?) };
+    }
     let Some((at, request, output)) = request_of(g) else {
         let part = ProgramPart::new(g, 0..all);
         let (inputs, outputs, is_written) = (part.inputs(None)?, written_results(0..all)?, AtomicBool::new(false));

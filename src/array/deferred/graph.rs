@@ -101,6 +101,24 @@ impl StepGraph {
         self.externals.len() - 1
     }
 
+    /// The step that is a source, if there is one.
+    pub fn source(&self) -> Option<usize> {
+        self.nodes.iter().position(|n| matches!(n.step.kind, DeferredKind::Source(_)))
+    }
+
+    /// Moves the source to the start: it reads no other step.
+    fn put_source_first(&mut self) {
+        let Some(at) = self.source() else { return };
+        self.nodes[..=at].rotate_right(1);
+        let moved = |i: &mut usize| match (*i).cmp(&at) {
+            std::cmp::Ordering::Less => *i += 1,
+            std::cmp::Ordering::Equal => *i = 0,
+            std::cmp::Ordering::Greater => {}
+        };
+        self.owners.iter_mut().for_each(|o| moved(&mut o.node));
+        self.externals.iter_mut().for_each(|e| moved(&mut e.last));
+    }
+
     pub fn find(&self, step: &Arc<DeferredStep>) -> Option<usize> {
         self.nodes.iter().position(|n| Arc::ptr_eq(&n.step, step))
     }
@@ -184,6 +202,7 @@ pub(in crate::array) fn run(root: &Storage, garbage: &mut DropLater, interrupts:
     if !g.gather(root) {
         return Ok(());
     }
+    g.put_source_first();
     let result = compute(&g, root, garbage, interrupts).map_err(|error| {
         let lines = g.nodes.iter().rev().take(8).map(|n| (n.step.name(), n.step.site)).collect();
         ProgramFailure { error, lines }

@@ -96,7 +96,7 @@ fn backend_of<'a>(own: Option<&'a Array>, ins: &[&'a Array]) -> &'a Storage {
 fn fits_together(w: ProgramWeight, backend: &dyn Backend) -> bool {
     let most = backend.most_buffers();
     // In the worst case every step's result is kept.
-    w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
+    w.sources <= 1 && w.steps <= MOST_STEPS && w.inputs <= MOST_INPUTS && w.steps + w.inputs <= most
 }
 
 /// Whether a result of so many elements may stay pending.
@@ -237,7 +237,7 @@ impl Array {
         }
         let Some(kind) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
         self.storage().settle_readers()?;
-        let more = |w: ProgramWeight| ProgramWeight { steps: w.steps + 1, inputs: w.inputs + ins.len() };
+        let more = |w: ProgramWeight| ProgramWeight { steps: w.steps + 1, inputs: w.inputs + ins.len(), ..w };
         let site = site();
         if deferred.step().is_some_and(|s| {
             s.keeps_other_order(self.layout())
@@ -254,6 +254,7 @@ impl Array {
                 }
                 plan.weight.steps += old.weight.steps;
                 plan.weight.inputs += old.weight.inputs;
+                plan.weight.sources += old.weight.sources;
                 plan.strided |= old.strided;
             }
             for i in &mut plan.ins {
@@ -288,8 +289,10 @@ fn row(func: Func, compute: DType, out: DType, params: &[Scalar], backend: &dyn 
 /// The operands of a step with this layout; `own` is the array that it overwrites, if any. None if an input cannot be read later.
 fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Result<Option<StepPlan>> {
     let on = backend_of(own, ins);
-    // A write to the result of a request starts a new program, so inputs of the previous one are settled.
-    let held_alone = own.and_then(|a| a.storage().deferred()?.step()).is_some_and(|s| s.follows_request);
+    // A write to the result of a request starts a new program, so inputs of the previous one are settled. After a source no other one can follow.
+    let pending_in = |a: &Array| a.storage().deferred().and_then(DeferredMemory::step);
+    let old = own.and_then(pending_in);
+    let (held_alone, has_source) = old.map_or((false, false), |s| (s.follows_request, s.weight.sources > 0));
     let mut all: SmallVec<[DeferredInput; 3]> = SmallVec::new();
     for (k, a) in ins.iter().enumerate() {
         if reads >> k & 1 == 0 {
@@ -297,7 +300,9 @@ fn plan(reads: u32, layout: &Layout, ins: &[&Array], own: Option<&Array>) -> Res
             continue;
         }
         let Some(input) = operand_of(layout, a, own, on)? else { return Ok(None) };
-        if let (true, DeferredInput::Aligned(a)) = (held_alone, &input) {
+        if let DeferredInput::Aligned(a) = &input
+            && (held_alone || has_source && pending_in(a).is_some_and(|s| s.weight.sources > 0))
+        {
             a.ready()?;
         }
         all.push(input);
@@ -350,7 +355,7 @@ impl StepPlan {
     /// Settles inputs that would make the program too large, or that are expanded to another shape than the result.
     fn within_limits(ins: SmallVec<[DeferredInput; 3]>, layout: &Layout, backend: &dyn Backend) -> Result<StepPlan> {
         let across = ins.iter().filter(|i| matches!(i, DeferredInput::Strided(_))).count();
-        let mut plan = StepPlan { weight: ProgramWeight { steps: 1, inputs: across }, strided: across > 0, ins };
+        let mut plan = StepPlan { weight: ProgramWeight { steps: 1, inputs: across, sources: 0 }, strided: across > 0, ins };
         let mut waiting: SmallVec<[&Storage; 3]> = SmallVec::new();
         for i in &plan.ins {
             let DeferredInput::Aligned(a) = i else { continue };
@@ -359,6 +364,7 @@ impl StepPlan {
                 Some(s) => {
                     plan.weight.steps += s.weight.steps;
                     plan.weight.inputs += s.weight.inputs;
+                    plan.weight.sources += s.weight.sources;
                     plan.strided |= s.strided;
                     waiting.push(a.storage());
                 }
@@ -366,11 +372,19 @@ impl StepPlan {
             }
         }
         if !fits_together(plan.weight, backend) {
-            let exact = queue::exact_weight(&waiting);
-            plan.weight = ProgramWeight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len() };
+            let mut exact = queue::exact_weight(&waiting);
+            if exact.sources > 1 {
+                // All but the last are computed.
+                let has_source = |s: &&&Storage| s.deferred().and_then(DeferredMemory::step).is_some_and(|s| s.weight.sources > 0);
+                let last = waiting.iter().rfind(has_source).copied();
+                let others = waiting.iter().filter(has_source).filter(|s| last.is_none_or(|last| !last.same(s)));
+                others.copied().collect::<SmallVec<[&Storage; 3]>>().iter().try_for_each(|s| s.settle(Access::Read))?;
+                exact = queue::exact_weight(&waiting);
+            }
+            plan.weight = ProgramWeight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len(), ..exact };
             if !fits_together(plan.weight, backend) {
                 waiting.iter().try_for_each(|s| s.settle(Access::Read))?;
-                plan.weight = ProgramWeight { steps: 1, inputs: plan.ins.len() };
+                plan.weight = ProgramWeight { steps: 1, inputs: plan.ins.len(), sources: 0 };
                 plan.strided = across > 0;
             }
         }

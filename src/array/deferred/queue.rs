@@ -3,7 +3,7 @@
 
 use super::graph::{DropLater, MadeStorage, ProgramFailure, StepGraph, run};
 use super::memory::DeferredMemory;
-use super::step::{DeferredInput, DeferredStep, ProgramWeight};
+use super::step::{DeferredInput, DeferredKind, DeferredStep, ProgramWeight};
 use crate::array::Array;
 use crate::array::counted::CountedPlace;
 use crate::array::storage::{Access, Device, Storage, StorageInner};
@@ -322,5 +322,6 @@ pub(in crate::array) fn exact_weight(storages: &[&Storage]) -> ProgramWeight {
     for s in storages {
         g.gather(s);
     }
-    ProgramWeight { steps: g.nodes.len(), inputs: g.externals.len() }
+    let sources = g.nodes.iter().filter(|n| matches!(n.step.kind, DeferredKind::Source(_))).count();
+    ProgramWeight { steps: g.nodes.len(), inputs: g.externals.len(), sources }
 }

@@ -51,6 +51,8 @@ impl DeferredInput {
 pub(in crate::array) struct ProgramWeight {
     pub steps: usize,
     pub inputs: usize,
+    /// Its steps that are sources. A program has at most one.
+    pub sources: usize,
 }
 
 /// What a step computes.
@@ -61,6 +63,9 @@ pub(in crate::array) enum DeferredKind {
         request: Arc<DeferredRequest>,
         output: usize,
     },
+    /// A request with one output, whose operands are all in memory. Steps that follow join it: they run on each part of its result as soon as that
+    /// is written.
+    Source(Request),
 }
 
 /// A deferred request. Each of its outputs is a step of its own; the first that runs writes the others, too.
@@ -91,7 +96,7 @@ impl DeferredRequest {
             let step = storage.deferred().filter(|l| !l.is_allocated()).and_then(DeferredMemory::step);
             let is_output = |s: &Arc<DeferredStep>| match &s.kind {
                 DeferredKind::Request { request, output } => Arc::ptr_eq(request, self) && *output == k,
-                DeferredKind::Point(_) => false,
+                DeferredKind::Point(_) | DeferredKind::Source(_) => false,
             };
             if let Some(step) = step.filter(is_output) {
                 others.push(Sibling { output: k, step, storage });
@@ -175,6 +180,7 @@ impl DeferredStep {
             DeferredKind::Point(StepKind::Row { func, .. }) => func.row.info().name,
             DeferredKind::Point(StepKind::Cast) => "to",
             DeferredKind::Request { request, .. } => request.request.name(),
+            DeferredKind::Source(request) => request.name(),
         }
     }
 }

@@ -254,6 +254,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether pointwise steps join this request on these operands: `run_then` runs them on each part of the result as soon as that is written. Where
+    /// they do not, nothing is gained if the request waits for them.
+    fn joins_steps(&self, _request: &Request, _ins: &[View<'_>]) -> bool {
+        false
+    }
+
     /// Whether program kernels read an operand with these strides without a copy. Dimensions of size 1 are ignored.
     fn reads_strided(&self, shape: &[usize], out_strides: &[isize], strides: &[isize], dtype: DType) -> bool;
 
@@ -297,6 +303,21 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// All memory belongs to this backend, views and programs stay inside it, and shapes, dtypes and strides are as the request's family
     /// describes. No output overlaps another one or an operand, unless the family allows it. `check` has passed.
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()>;
+
+    /// Runs a request with one output, which is dense and row-major, and then a program of as many elements that reads this output.
+    ///
+    /// # Errors
+    /// As for `run`; on the CPU before anything is written.
+    ///
+    /// # Safety
+    /// As for `run` and `run_program`.
+    unsafe fn run_then(&self, request: &Request, ins: &[Operand<'_>], out: View<'_>, then: &Program<'_>) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe {
+            self.run(request, ins, &[Some(out)])?;
+            self.run_program(then)
+        }
+    }
 
     /// Runs a program and writes its outputs.
     ///

@@ -1,16 +1,17 @@
 //! Runs requests on the CPU: prepares the kernels' arguments from the operands, family by family.
 
 use super::cast::convert_fn;
+use super::finish::{ImagesThen, Then};
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::num::instruction_set;
-use super::operands::{DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, typed, view};
+use super::operands::{DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, runner, typed, view};
 use super::reduce::kernels as reduce_kernels;
 use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
 use super::{arg_reduce, conv, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort, widened};
-use crate::backend::contract::{CountedResult, Operand, View};
+use crate::backend::contract::{CountedResult, Operand, Program, View};
 use crate::backend::requests::{
     ArgReduce, Conv, ConvPass, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Request, Scan, Softmax, Sort,
     Triangle,
@@ -18,6 +19,7 @@ use crate::backend::requests::{
 use crate::error::{Error, Result};
 use crate::layout::{BF16, DType, F16, Scalar};
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
 
 // SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
@@ -290,8 +292,25 @@ pub(super) unsafe fn norm(n: &Norm, ins: &[Operand<'_>], outs: &[Option<View<'_>
     Ok(())
 }
 
-pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let out = output(c.op, outs, 0)?;
+/// A convolution, and then a program on each image of the result as soon as that is computed.
+pub(super) unsafe fn conv_then(request: &Request, c: &Conv, ins: &[Operand<'_>], out: View<'_>, then: &Program<'_>) -> Result<()> {
+    // SAFETY: see above; the program runs once on each element.
+    unsafe {
+        let runner = runner(then)?;
+        let steps = |start: usize, len: usize| runner.range(start, len, None);
+        let overwrites = |to: *mut u8| then.inputs.iter().any(|i| i.memory.address() == to);
+        let may_repeat = then.outputs.iter().all(|(_, memory)| memory.address() == out.ptr() || !overwrites(memory.address()));
+        let images = ImagesThen::new(&steps, c.shape.batch, out.numel() / c.shape.batch.max(1), may_repeat);
+        conv(request, c, ins, out, Some(&images))?;
+        if !images.has_run() {
+            runner.run(&|| (then.should_continue)());
+        }
+    }
+    then.is_written.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], out: View<'_>, finish: Option<&ImagesThen<'_>>) -> Result<()> {
     {
         let views = (0..ins.len()).map(|k| view(c.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
         // SAFETY: see above.
@@ -301,7 +320,7 @@ pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], outs
             ($T:ty, $S:ty) => {{
                 let ins = [from(0).cast::<$S>(), from(1).cast::<$S>(), from(2).cast::<$S>()];
                 // SAFETY: see above; `Conv` describes operands and output.
-                unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast()) }
+                unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast(), finish) }
             }};
         }
         let done = match out.dtype {
@@ -330,10 +349,11 @@ pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], outs
         }
     }
     // SAFETY: see above.
-    unsafe { widened::run(request, ins, outs) }
+    unsafe { widened::run(request, ins, &[Some(out)]) }
 }
 
-pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+/// With `then`, which only products of two matrices that are packed have, that program runs on each part of the result.
+pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, then: Option<&Program<'_>>) -> Result<()> {
     let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
     let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
     let batch = &out.shape[..lead];
@@ -349,10 +369,10 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
         (p, q)
     };
     let count = batch.iter().product();
-    if let Some(bias) = ins.get(2) {
-        let Operand::View(bias) = bias else { return Err(malformed("matmul")) };
+    if ins.len() > 2 || then.is_some() {
+        let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
         // SAFETY: the caller's.
-        return unsafe { gemm_with_bias((m, n, k), [a, b], *bias, out) };
+        return unsafe { packed_gemm((m, n, k), [a, b], bias, out, then) };
     }
     macro_rules! run {
         ($T:ty) => {{
@@ -383,28 +403,50 @@ fn factors<T>([a, b]: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
     [a, b].map(|v| matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: v.strides[0], cs: v.strides[1] })
 }
 
-/// Whether the product of two matrices takes a bias.
-pub(super) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
+/// Whether the product of two matrices is packed, so that it takes a bias, and steps join it.
+pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
     let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
     match a.dtype {
-        DType::F32 => matmul::adds_bias::<f32>((*m, *n, *k), factors([a, b])[1]),
-        DType::F64 => matmul::adds_bias::<f64>((*m, *n, *k), factors([a, b])[1]),
+        DType::F32 => matmul::is_packed::<f32>((*m, *n, *k), factors([a, b])[1]),
+        DType::F64 => matmul::is_packed::<f64>((*m, *n, *k), factors([a, b])[1]),
         _ => false,
     }
 }
 
 /// # Safety
 /// As for `gemm`.
-unsafe fn gemm_with_bias(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
-    if !adds_bias(ab) || bias.strides != [1] {
+unsafe fn packed_gemm(
+    sizes: (usize, usize, usize),
+    ab: [View<'_>; 2],
+    bias: Option<View<'_>>,
+    out: View<'_>,
+    then: Option<&Program<'_>>,
+) -> Result<()> {
+    if !is_packed(ab) || bias.is_some_and(|b| b.strides != [1]) {
         return Err(malformed("matmul"));
     }
-    // SAFETY: the caller's; `adds_bias` knows these dtypes alone.
+    // SAFETY: the caller's; `is_packed` knows these dtypes alone.
     unsafe {
-        match out.dtype {
-            DType::F32 => matmul::product_with_bias::<f32>(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast()),
-            _ => matmul::product_with_bias::<f64>(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast()),
+        let runner = then.map(|program| runner(program)).transpose()?;
+        let steps = |start: usize, len: usize| {
+            if let Some(runner) = &runner {
+                runner.range(start, len, None);
+            }
+        };
+        let then: Option<Then<'_>> = if runner.is_some() { Some(&steps) } else { None };
+        macro_rules! product {
+            ($T:ty) => {{
+                let bias = bias.map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast_const().cast()));
+                matmul::packed::product::<$T>(instruction_set(), sizes, factors(ab), (bias, then), out.ptr().cast(), true)
+            }};
         }
+        match out.dtype {
+            DType::F32 => product!(f32),
+            _ => product!(f64),
+        }
+    }
+    if let Some(then) = then {
+        then.is_written.store(true, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -8,11 +8,11 @@ use super::answer_recurrent::recurrent;
 use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
-use super::{answer, operands, pointwise, widened};
+use super::{answer, conv, operands, pointwise, widened};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
-use crate::backend::requests::{NormPass, Request};
+use crate::backend::requests::{ConvPass, NormPass, Request};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use crate::pointwise::Func;
@@ -74,7 +74,15 @@ impl Backend for Cpu {
     }
 
     fn adds_bias(&self, factors: [View<'_>; 2]) -> bool {
-        answer::adds_bias(factors)
+        answer::is_packed(factors)
+    }
+
+    fn joins_steps(&self, request: &Request, ins: &[View<'_>]) -> bool {
+        match (request, ins) {
+            (Request::Gemm, [a, b, ..]) => answer::is_packed([*a, *b]),
+            (Request::Conv(c), [x, ..]) => matches!(c.pass, ConvPass::Forward { .. }) && x.dtype.is_float() && conv::is_packed(&c.shape),
+            _ => false,
+        }
     }
 
     fn reads_programs(&self, request: &Request, dtype: DType) -> bool {
@@ -124,13 +132,13 @@ impl Backend for Cpu {
                 Request::Softmax(s) => answer::softmax(s, ins, out)?,
                 Request::Nll(n) => answer::nll_loss(n, ins, out)?,
                 Request::Norm(n) => answer::norm(n, ins, outs)?,
-                Request::Conv(c) => answer::conv(request, c, ins, outs)?,
+                Request::Conv(c) => answer::conv(request, c, ins, out, None)?,
                 Request::Attention(a) => attention(a, ins, outs)?,
                 Request::Pool(p) => pool(p, ins, outs)?,
                 Request::Resample(r) => resample(r, ins, out)?,
                 Request::GridSample(g) => grid_sample(g, ins, out)?,
                 Request::Recurrent(r) => recurrent(r, ins, outs)?,
-                Request::Gemm => answer::gemm(ins, out)?,
+                Request::Gemm => answer::gemm(ins, out, None)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,
                 Request::Gather(a) => at_positions::gather(a, ins, out)?,
@@ -145,6 +153,20 @@ impl Backend for Cpu {
             }
         }
         Ok(())
+    }
+
+    unsafe fn run_then(&self, request: &Request, ins: &[Operand<'_>], out: View<'_>, then: &Program<'_>) -> Result<()> {
+        // SAFETY: the caller's, all of them.
+        unsafe {
+            match request {
+                Request::Gemm => answer::gemm(ins, out, Some(then)),
+                Request::Conv(c) => answer::conv_then(request, c, ins, out, then),
+                _ => {
+                    self.run(request, ins, &[Some(out)])?;
+                    self.run_program(then)
+                }
+            }
+        }
     }
 
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {

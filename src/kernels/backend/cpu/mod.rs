@@ -16,6 +16,7 @@ pub mod cast;
 mod conv;
 pub mod copy;
 pub mod cummax;
+mod finish;
 pub mod grid;
 pub mod index;
 pub mod math;

@@ -61,6 +61,12 @@ impl ConvShape {
         ])
     }
 
+    /// The products that are added up, those with padding included.
+    pub fn multiply_adds(&self) -> usize {
+        let sizes = [self.batch, self.groups, self.in_channels, self.out_channels];
+        sizes.iter().chain(&self.kernel).chain(&self.output).fold(1, |n, k| n.saturating_mul(*k))
+    }
+
     /// Whether all positions, inside and outside of the input, are numbers of isize.
     fn has_positions(&self) -> bool {
         (0..3).all(|d| {

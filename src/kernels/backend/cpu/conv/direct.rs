@@ -5,6 +5,7 @@ use super::gather::{Gather, GatherPhase, runs};
 use super::geometry::{Patches, Strip, StripRow};
 use super::pairs::{are_a_pair, interleave};
 use super::patches::{clear, fill, room, widen};
+use crate::backend::cpu::finish::ImagesThen;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
 use crate::backend::cpu::matmul::panels::{ColumnRun, spread};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -180,8 +181,17 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     let row = g.phases.iter().map(|f| f.patches.axes[2].out).max().unwrap_or(0);
     let small = tasks.first().map_or(1, |t| (TASK / (t.rows.len() * row * t.groups.len() * g.rows * g.channels).max(1)).max(1));
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
-    parallel_for(tasks.len().div_ceil(small), |t| {
-        for task in &tasks[t * small..tasks.len().min((t + 1) * small)] {
+    let together = |t: usize| &tasks[t * small..tasks.len().min((t + 1) * small)];
+    let images = |t: usize| {
+        let of = |task: &DirectTask| {
+            let axes = &g.phases[task.phase].patches.axes;
+            let rows = axes[0].out * axes[1].out;
+            task.rows.start / rows..task.rows.end.div_ceil(rows)
+        };
+        together(t).iter().map(of).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
+    };
+    ImagesThen::tasks(g.finish, tasks.len().div_ceil(small), images, |t| {
+        for task in together(t) {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
             unsafe { run(g, task, x.get(), y.get()) };
         }

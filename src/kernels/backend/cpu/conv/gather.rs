@@ -5,12 +5,13 @@
 use super::geometry::{Patches, Places, Strip};
 use super::pairs::{are_a_pair, interleave};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
+use crate::backend::cpu::finish::ImagesThen;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::interrupt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,6 +70,8 @@ pub(super) struct Gather<'a, T> {
     pub weights: *const T,
     /// One for each row of each group; may be null.
     pub bias: *const T,
+    /// What is done with the images of the result.
+    pub finish: Option<&'a ImagesThen<'a>>,
 }
 // SAFETY: only read.
 unsafe impl<T> Sync for Gather<'_, T> {}
@@ -91,7 +94,8 @@ impl<T: CoreNumber> Gather<'_, T> {
         let tasks = self.tasks(S::SAME);
         let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
         let is_finite = AtomicBool::new(true);
-        parallel_for(tasks.len(), |t| {
+        let images = |t: usize| self.phases[tasks[t].phase].patches.images(&tasks[t].columns);
+        ImagesThen::tasks(self.finish, tasks.len(), images, |t| {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
             if !unsafe { self.task(&tasks[t], x.get(), y.get()) } {
                 is_finite.store(false, Ordering::Relaxed);

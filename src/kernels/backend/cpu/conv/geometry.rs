@@ -6,6 +6,7 @@
 
 use crate::backend::requests::ConvShape;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// One dimension: position `o` and tap `t` meet at element `o * stride + taps[t].0` of `size`; outside there are zeros.
 #[derive(Debug, Clone)]
@@ -135,6 +136,11 @@ impl Patches {
     /// Positions of one image.
     pub fn positions(&self) -> usize {
         self.axes.iter().map(|a| a.out).product()
+    }
+
+    /// The images to which these positions, counted through all images, belong.
+    pub fn images(&self, positions: &Range<usize>) -> Range<usize> {
+        positions.start / self.positions()..positions.end.div_ceil(self.positions())
     }
 
     pub fn taps(&self) -> usize {

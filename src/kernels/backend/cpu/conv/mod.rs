@@ -24,6 +24,7 @@ use self::gather::{Gather, GatherPhase, WeightPlaces};
 use self::geometry::Patches;
 use self::patches::{room, widened};
 use self::turned::turn;
+use super::finish::ImagesThen;
 use super::matmul::panel_vector::CoreNumber;
 use super::matmul::panels::any_infinite;
 use super::matmul::stored_as::StoredAs;
@@ -46,7 +47,7 @@ pub(super) fn is_packed(s: &ConvShape) -> bool {
 }
 
 /// Computes a pass on operands in the order of the request; the bias is null where there is none. False, and nothing is written, if it has to
-/// be done in another way.
+/// be done in another way. What is to be done with images is done with those of a forward pass, but not always (`ImagesThen::has_run`).
 ///
 /// # Safety
 /// All have the elements that the shape says, the output overlaps nothing else, and the request's `accepts` has passed. The machine has the
@@ -57,6 +58,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
     s: &ConvShape,
     [a, b, bias]: [*const S; 3],
     to: *mut S,
+    finish: Option<&ImagesThen<'_>>,
 ) -> bool {
     if !is_packed(s) {
         return false;
@@ -64,7 +66,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
     // SAFETY: the caller's.
     unsafe {
         match pass {
-            ConvPass::Forward { .. } => forward::<T, S>(isa, s, a, b, bias, to),
+            ConvPass::Forward { .. } => forward::<T, S>(isa, s, [a, b, bias], to, finish),
             ConvPass::Input { .. } => input::<T, S>(isa, s, a, b, bias, to),
             ConvPass::Weight => {
                 if s.out_channels <= FEW / 2 {
@@ -81,10 +83,9 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
 unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
     isa: InstructionSet,
     s: &ConvShape,
-    x: *const S,
-    w: *const S,
-    bias: *const S,
+    [x, w, bias]: [*const S; 3],
     y: *mut S,
+    finish: Option<&ImagesThen<'_>>,
 ) -> bool {
     let patches = Patches::forward(s);
     let depth = s.in_channels * patches.taps();
@@ -106,7 +107,8 @@ unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
             taps: (0..patches.taps()).collect(),
         };
         let phases = [GatherPhase { patches, places: Patches::forward_places(s), weights: places }];
-        let gather = Gather { isa, groups: s.groups, rows: s.out_channels, channels: s.in_channels, phases: &phases, weights, bias };
+        let gather =
+            Gather { isa, groups: s.groups, rows: s.out_channels, channels: s.in_channels, phases: &phases, weights, bias, finish };
         run(&gather, x, y);
     }
     true
@@ -152,7 +154,8 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
             weights = turned.cast_const();
         }
         let (_bias, bias) = widened::<T, S>(isa, s.groups * s.in_channels, bias);
-        let gather = Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias };
+        let gather =
+            Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias, finish: None };
         // What lies outside of the output contributes nothing, not even with infinite weights, which would make results that are not finite.
         run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, numel, weights)
     }
@@ -168,13 +171,18 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
         let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
         if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) {
             direct::gather(gather, x, y);
-            false
-        } else if winograd::run_if_it_fits(gather, x, y) {
-            true
-        } else if let Some(phase) = shared::fits(gather).filter(|_| S::SAME) {
-            shared::run(gather, phase, x, y.cast())
-        } else {
-            gather.run(x, y)
+            return false;
+        }
+        if winograd::run_if_it_fits(gather, x, y) {
+            return true;
+        }
+        // What it has computed is not finite.
+        if let Some(finish) = gather.finish {
+            finish.forget();
+        }
+        match shared::fits(gather).filter(|_| S::SAME) {
+            Some(phase) => shared::run(gather, phase, x, y.cast()),
+            None => gather.run(x, y),
         }
     }
 }

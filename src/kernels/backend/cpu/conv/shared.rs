@@ -5,6 +5,7 @@
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
+use crate::backend::cpu::finish::Then;
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::packed::{self, Bias};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
@@ -46,8 +47,11 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
         let weights = Mat { ptr: g.weights.wrapping_add(f.weights.start), rs: f.weights.row as isize, cs: 1 };
         let bias = if g.bias.is_null() { Bias::None } else { Bias::Rows(g.bias) };
         for n in 0..p.batch {
+            let (sizes, to) = ((g.rows, plane, depth), y.wrapping_add(n * f.places.image));
+            let then = g.finish.map(|finish| finish.in_image(n));
+            let then: Option<Then<'_>> = then.as_ref().map(|then| then as Then<'_>);
             // SAFETY: the caller's.
-            unsafe { packed::product(g.isa, (g.rows, plane, depth), [weights, image(n)], bias, y.wrapping_add(n * f.places.image), true) };
+            unsafe { packed::product(g.isa, sizes, [weights, image(n)], (bias, then), to, true) };
         }
         // Nothing is known of them.
         return false;

@@ -1,7 +1,8 @@
 use super::*;
 use crate::backend::cpu::num::best;
-use crate::backend::cpu::threads::set_num_threads;
+use crate::backend::cpu::threads::{SharedPointer, set_num_threads};
 use crate::layout::{BF16, F16};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Numbers from a seed.
 struct Seed(u64);
@@ -134,7 +135,7 @@ fn got<T: CoreNumber, S: StoredAs<T>>(
     let mut out = vec![of(f64::NAN); n];
     let bias = if has_bias(pass) { ins[2].as_ptr() } else { std::ptr::null() };
     // SAFETY: the buffers have the sizes of the shape.
-    unsafe { floats::<T, S>(isa, pass, s, [ins[0].as_ptr(), ins[1].as_ptr(), bias], out.as_mut_ptr()) }.then_some(out)
+    unsafe { floats::<T, S>(isa, pass, s, [ins[0].as_ptr(), ins[1].as_ptr(), bias], out.as_mut_ptr(), None) }.then_some(out)
 }
 
 fn sets() -> Vec<InstructionSet> {
@@ -278,4 +279,51 @@ fn infinite_weights_and_far_reaching_kernels_are_left_to_plain_loops() {
     s.dilation = [1, 100_000_000, 100_000_000];
     s.padding = [0, 100_000_000, 100_000_000];
     assert!(!is_packed(&s));
+}
+
+#[test]
+fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
+    let mut r = Seed(13);
+    let mut followed = 0;
+    for s in [
+        square(5, 1, [64, 64], 28, 3, 1, 1),
+        square(5, 1, [20, 40], 20, 1, 1, 0),
+        square(4, 2, [20, 40], 9, 1, 2, 0),
+        square(6, 1, [9, 40], 15, 5, 2, 1),
+        square(4, 40, [1, 1], 33, 3, 1, 1),
+        square(3, 1, [9, 40], 15, 5, 2, 1),
+    ] {
+        let pass = ConvPass::Forward { bias: true };
+        let (of, n) = sizes(pass, &s);
+        let mut ins = of.map(|n| r.numbers(n).iter().map(|v| *v as f32 / 3.0).collect::<Vec<f32>>());
+        for (is_finite, may_repeat) in [(true, false), (true, true), (false, true), (false, false)] {
+            ins[0][50] = if is_finite { 1.0 } else { f32::INFINITY };
+            let from = [ins[0].as_ptr(), ins[1].as_ptr(), ins[2].as_ptr()];
+            for threads in [1, 3] {
+                set_num_threads(threads);
+                let (mut plain, mut got) = (vec![0f32; n], vec![0f32; n]);
+                let to = SharedPointer::new(got.as_mut_ptr());
+                let calls = AtomicUsize::new(0);
+                let double = |start: usize, len: usize| {
+                    calls.fetch_add(len, Ordering::Relaxed);
+                    // SAFETY: elements of the result; no other thread has them.
+                    unsafe { std::slice::from_raw_parts_mut(to.at(start), len) }.iter_mut().for_each(|v| *v *= 2.0);
+                };
+                let images = ImagesThen::new(&double, s.batch, n / s.batch, may_repeat);
+                // SAFETY: the buffers have the sizes of the shape.
+                unsafe {
+                    assert!(floats::<f32, f32>(best(), pass, &s, from, plain.as_mut_ptr(), None));
+                    assert!(floats::<f32, f32>(best(), pass, &s, from, to.get(), Some(&images)));
+                }
+                let factor = if images.has_run() { 2.0 } else { 1.0 };
+                assert!(plain.iter().zip(&got).all(|(p, g)| (p * factor).to_bits() == g.to_bits() || p.is_nan() && g.is_nan()), "{s:?}");
+                followed += usize::from(images.has_run());
+                let calls = calls.load(Ordering::Relaxed);
+                assert!(calls == if images.has_run() { n } else { 0 } || calls >= n && !is_finite && may_repeat, "{calls} of {n}: {s:?}");
+            }
+        }
+    }
+    set_num_threads(2);
+    // All but those of few images.
+    assert!(followed >= 3 * 8, "only {followed}");
 }

@@ -121,7 +121,7 @@ macro_rules! float_product {
                         return;
                     }
                     if packed::is_faster(instruction_set(), (m, n, k), b) {
-                        return packed::product(instruction_set(), (m, n, k), [a, b], Bias::None, out, parallel);
+                        return packed::product(instruction_set(), (m, n, k), [a, b], (Bias::None, None), out, parallel);
                     }
                     let copy = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
                     let b = copy.as_ref().map_or(b, |copy| copy.mat);
@@ -212,18 +212,9 @@ macro_rules! integer_product {
 }
 integer_product!(u8, i16, i32, i64);
 
-/// Whether `product_with_bias` computes such a product.
-pub(super) fn adds_bias<T: CoreNumber>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
+/// Whether such a product is packed (`packed::product`).
+pub(super) fn is_packed<T: CoreNumber>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
     m > 1 && n > 1 && packed::is_faster(instruction_set(), (m, n, k), b)
-}
-
-/// As `MatrixProduct::product` on all threads, plus `n` numbers, one for each column: the same bits as if they were added to the product.
-///
-/// # Safety
-/// As there; the numbers are readable, and `adds_bias` holds.
-pub(super) unsafe fn product_with_bias<T: CoreNumber>((m, n, k): (usize, usize, usize), [a, b]: [Mat<T>; 2], bias: *const T, out: *mut T) {
-    // SAFETY: the caller's; products with an empty dimension are too small for `adds_bias`.
-    unsafe { packed::product(instruction_set(), (m, n, k), [a, b], Bias::Columns(bias), out, true) }
 }
 
 /// `batch` products whose operands start where `offsets` says, in elements; the results lie one after the other.

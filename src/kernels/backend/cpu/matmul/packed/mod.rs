@@ -15,6 +15,7 @@ use self::tile::{LeftLayout, PackedBlock, multiply};
 use super::Mat;
 use super::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::blocks::scratch;
+use crate::backend::cpu::finish::Then;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::error::throw;
@@ -50,7 +51,7 @@ pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usi
     isa == InstructionSet::Avx2 && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
 }
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias.
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias, with which `then` is done.
 ///
 /// # Panics
 /// With a memory error, if there is no room for what is packed.
@@ -61,7 +62,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     isa: InstructionSet,
     (m, n, k): (usize, usize, usize),
     [a, b]: [Mat<T>; 2],
-    bias: Bias<T>,
+    (bias, then): (Bias<T>, Option<Then<'_>>),
     out: *mut T,
     parallel: bool,
 ) {
@@ -75,10 +76,10 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     let parts = (right / wide).min(left / m.min(TALL)).clamp(1, k.div_ceil(depth));
     let deep = (parts * depth).min(k);
     let tall = m.div_ceil(m.div_ceil((left / parts).max(ROWS)));
-    // Tasks divide columns first, and rows where there are too few panels.
+    // Tasks divide rows first, and columns where there are too few rows: long rows of the result are in one task, also for what follows.
     let panels = wide / width;
     let wanted = if parallel { (tall * wide * deep / TASK).clamp(1, TASKS) } else { 1 };
-    let across = panels.div_ceil(panels.div_ceil(wanted));
+    let across = panels.div_ceil(panels.div_ceil(wanted.div_ceil(tall.div_ceil(ROWS))));
     let rows = tall.div_ceil(tall.div_ceil(ROWS).max(wanted.div_ceil(across)));
     let is_page = (a.rs.unsigned_abs() * size_of::<T>()).is_multiple_of(PAGE);
     let in_place = a.cs == 1 && n <= FEW[usize::from(!is_page)];
@@ -121,6 +122,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                 let across = panels.div_ceil(each);
                 run(down * across, &|t| {
                     let (row, column) = (t / across * rows, t % across * each * width);
+                    let (tall, wide) = (rows.min(tall - row), (each * width).min(columns - column));
                     for part in 0..parts {
                         let at = part * depth;
                         let (a, layout) = if in_place {
@@ -129,8 +131,8 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                             (packed_rows.at((t / across * parts + part) * part_of_rows).cast_const(), LeftLayout::Packed)
                         };
                         let block = PackedBlock {
-                            rows: rows.min(tall - row),
-                            columns: (each * width).min(columns - column),
+                            rows: tall,
+                            columns: wide,
                             depth: depth.min(deep - at),
                             a,
                             layout,
@@ -144,6 +146,14 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                         };
                         // SAFETY: the caller's; everything is packed, and each task has results of its own.
                         unsafe { multiply::<T>(isa, &block) };
+                    }
+                    if let Some(then) = then.filter(|_| first + deep == k) {
+                        let start = (i + row) * n + j + column;
+                        if wide == n {
+                            then(start, tall * n);
+                        } else {
+                            (0..tall).for_each(|r| then(start + r * n, wide));
+                        }
                     }
                 });
             }
@@ -205,7 +215,7 @@ mod tests {
                         set_num_threads(threads);
                         let mut got = vec![T::HALF; m * n + 1];
                         // SAFETY: the data and the result have the sizes, and this machine has the instruction set.
-                        unsafe { product::<T>(isa, (m, n, k), [a, b], bias, got.as_mut_ptr(), threads > 1) };
+                        unsafe { product::<T>(isa, (m, n, k), [a, b], (bias, None), got.as_mut_ptr(), threads > 1) };
                         assert_eq!(got.pop(), Some(T::HALF), "written beyond the end: {m}x{n}x{k}");
                         assert!(got == want, "{m}x{n}x{k}, {isa:?}, rows {ra} {ca}, columns {rb} {cb}");
                     }
@@ -228,6 +238,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_with_results_is_done_once_with_each_after_its_last_sum() {
+        // Several parts of the depth, of columns and of rows.
+        for (m, n, k) in [(33, 65, 300), (131, 200, 40), (9, 2100, 530), (1100, 80, 259), (3, 4200, 1300)] {
+            let number = |i: usize| (i % 11) as f32 - 5.0;
+            let (x, y): (Vec<f32>, Vec<f32>) = ((0..m * k).map(number).collect(), (0..n * k).map(|i| number(i * 3)).collect());
+            let a = Mat { ptr: x.as_ptr(), rs: k as isize, cs: 1 };
+            let b = Mat { ptr: y.as_ptr(), rs: 1, cs: k as isize };
+            for threads in [1, 3] {
+                set_num_threads(threads);
+                let (mut plain, mut got) = (vec![0f32; m * n], vec![0f32; m * n]);
+                let to = SharedPointer::new(got.as_mut_ptr());
+                let double = |start: usize, len: usize| {
+                    // SAFETY: elements of the result; no other thread has them.
+                    unsafe { std::slice::from_raw_parts_mut(to.at(start), len) }.iter_mut().for_each(|v| *v = 2.0 * *v + 1.0);
+                };
+                // SAFETY: the data and the results have the sizes.
+                unsafe {
+                    let bias = Bias::Columns(x.as_ptr());
+                    product::<f32>(best(), (m, n, k), [a, b], (bias, None), plain.as_mut_ptr(), true);
+                    product::<f32>(best(), (m, n, k), [a, b], (bias, Some(&double)), to.get(), threads > 1);
+                }
+                assert!(plain.iter().zip(&got).all(|(p, g)| 2.0 * p + 1.0 == *g), "{m}x{n}x{k}");
+            }
+        }
+        set_num_threads(2);
+    }
+
+    #[test]
     fn a_row_of_nan_stays_in_its_row() {
         let (m, n, k) = (13, 21, 9);
         for lie in [(k as isize, 1), (1, m as isize)] {
@@ -239,7 +277,7 @@ mod tests {
             let b = Mat { ptr: y.as_ptr(), rs: n as isize, cs: 1 };
             let mut got = vec![0f32; m * n];
             // SAFETY: the data and the result have the sizes.
-            unsafe { product::<f32>(best(), (m, n, k), [a, b], Bias::None, got.as_mut_ptr(), false) };
+            unsafe { product::<f32>(best(), (m, n, k), [a, b], (Bias::None, None), got.as_mut_ptr(), false) };
             assert!(got[..12 * n].iter().all(|v| *v == k as f32) && got[12 * n..].iter().all(|v| v.is_nan()));
         }
     }

@@ -1,0 +1,72 @@
+//! Sources: requests at the start of a program, which later steps join.
+
+use super::graph::StepGraph;
+use super::memory::DeferredMemory;
+use super::policy;
+use super::queue;
+use super::step::{DeferredInput, DeferredKind, DeferredStep, ProgramWeight};
+use crate::array::Array;
+use crate::array::storage::Storage;
+use crate::backend::contract::View;
+use crate::backend::requests::Request;
+use crate::error::Result;
+use crate::layout::{DType, Layout};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Multiply-adds up to which a product waits for steps. A program holds a lock of all threads and is not interrupted while its source runs, so
+/// that must take a fraction of a second only.
+const MOST_WORK: usize = 1 << 32;
+
+/// Whether a result of this shape, of so many multiply-adds, may wait for steps.
+pub(in crate::array) fn is_worth(work: usize, shape: &[usize]) -> bool {
+    work <= MOST_WORK && policy::may_wait(shape.iter().product())
+}
+
+/// The pending result, row-major, of a request over these arrays. None if it must run at once.
+///
+/// # Errors
+/// Operands that were pending cannot be computed.
+pub(in crate::array) fn pending(request: &Request, mut ins: SmallVec<[Array; 3]>, shape: &[usize], dtype: DType) -> Result<Option<Array>> {
+    let Some(first) = ins.first().map(|a| a.storage().clone()) else { return Ok(None) };
+    let backend = first.backend();
+    if !backend.defers() || ins.iter().any(|a| a.storage().is_external() || !a.storage().is_beside(&first)) {
+        return Ok(None);
+    }
+    for a in &mut ins {
+        a.ready()?;
+        // Small arrays are copied, since writes to them are not tracked.
+        if a.storage().deferred().is_none() {
+            *a = a.contiguous_copy()?;
+        }
+    }
+    let is_exposed = |s: &Storage| s.deferred().is_some_and(DeferredMemory::is_exposed);
+    let views: SmallVec<[View<'_>; 3]> = ins.iter().map(Array::view).collect();
+    if ins.iter().any(|a| is_exposed(a.storage())) || !backend.joins_steps(request, &views) {
+        return Ok(None);
+    }
+    drop(views);
+    queue::sweep();
+    let weight = ProgramWeight { steps: 1, inputs: ins.len(), sources: 1 };
+    let operands = ins.into_iter().map(DeferredInput::Strided).collect();
+    let kind = DeferredKind::Source(request.clone());
+    Ok(Some(queue::make(DeferredStep::new(kind, dtype, Layout::contiguous(shape), operands, weight, false, policy::site()))))
+}
+
+/// The owner in whose memory the result of the source, node 0, lies while the steps after it read it. It is marked as written.
+pub(super) fn owner_of_result(g: &StepGraph, written: &mut [bool]) -> usize {
+    let node = &g.nodes[0];
+    let is_result = |s: &Arc<DeferredStep>| Arc::ptr_eq(s, &node.step);
+    let reads = |i: &DeferredInput| match i {
+        DeferredInput::Aligned(a) => a.storage().deferred().and_then(DeferredMemory::step).is_some_and(|s| is_result(&s)),
+        DeferredInput::Old(Some(s), _) => is_result(s),
+        _ => false,
+    };
+    let last = g.nodes.iter().rposition(|n| n.step.ins.iter().any(reads)).unwrap_or(0);
+    let bytes = g.owners[node.owner].storage.bytes();
+    // Memory of a result that is written after the last step that reads the source's, so that no other memory is needed.
+    let fits = |i: &usize| written[*i] && g.owners[*i].is_new() && g.owners[*i].node >= last && g.owners[*i].storage.bytes() == bytes;
+    let found = if written[node.owner] { node.owner } else { (0..g.owners.len()).find(fits).unwrap_or(node.owner) };
+    written[found] = true;
+    found
+}
