@@ -41,6 +41,21 @@ def numbers(t: Tensor) -> np.ndarray:
     return t.detach().cpu().numpy().copy()
 
 
+def onto(t: Tensor) -> Tensor:
+    """A product that is added to numbers in memory: doing it twice would show."""
+    total = t[:, :ROWS] + 1
+    total[0, 0].item()
+    return total.add_(t @ t.t())
+
+
+def convolved(t: Tensor) -> Tensor:
+    return (
+        rgrad.conv1d(t.reshape(5, 10, 90), t.flatten()[:300].reshape(10, 10, 3), padding=1)
+        .relu()
+        .sub_(t.view(5, 10, 90))
+    )
+
+
 CONSUMERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "nothing": lambda t, target: t,
     "sum": lambda t, target: t.sum(),
@@ -53,6 +68,9 @@ CONSUMERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "max": lambda t, target: t.max(0)[0],
     "nll": lambda t, target: F.nll_loss(t, target),
     "cross entropy": lambda t, target: F.cross_entropy(t, target),
+    "product": lambda t, target: (t @ t.t()).tanh().mul_(2),
+    "product onto numbers": lambda t, target: onto(t),
+    "convolution": lambda t, target: convolved(t),
     "scaled sum": lambda t, target: t.sum(1).mul_(2),
 }
 

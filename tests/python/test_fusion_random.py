@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,18 @@ import pytest
 import rgrad
 from fusion_draw import make
 from fusion_programs import Step, difference, run, smaller, told
+from rgrad import _core
 
 MINUTES = float(os.environ.get("RGRAD_FUSION_MINUTES", "0"))
 FIRST = int(os.environ.get("RGRAD_FUSION_SEED", "1000"))
 DEVICE = os.environ.get("RGRAD_FUSION_DEVICE", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def products_wait() -> Iterator[None]:
+    before = _core._set_fusion_least(1 << 14)
+    yield
+    _core._set_fusion_least(before)
 
 
 def check_bits(seed: int, length: int = 30, device: str = "cpu") -> None:

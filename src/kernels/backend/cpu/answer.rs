@@ -10,6 +10,7 @@ use super::reduce::kernels as reduce_kernels;
 use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
+use super::threads::SharedPointer;
 use super::{arg_reduce, conv, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort, widened};
 use crate::backend::contract::{CountedResult, Operand, Program, View};
 use crate::backend::requests::{
@@ -369,7 +370,7 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, then: Option<&Prog
         (p, q)
     };
     let count = batch.iter().product();
-    if ins.len() > 2 || then.is_some() {
+    if ins.len() > 2 || then.is_some() || a.dtype.is_half() {
         let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
         // SAFETY: the caller's.
         return unsafe { packed_gemm((m, n, k), [a, b], bias, out, then) };
@@ -391,7 +392,6 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, then: Option<&Prog
         DType::I16 => run!(i16),
         // Bytes wrap around in the same way, signed or not.
         DType::U8 | DType::I8 => run!(u8),
-        // `widened` has converted them.
         DType::F16 | DType::BF16 => return Err(malformed("matmul")),
         DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
     }
@@ -409,6 +409,7 @@ pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
     match a.dtype {
         DType::F32 => matmul::is_packed::<f32>((*m, *n, *k), factors([a, b])[1]),
         DType::F64 => matmul::is_packed::<f64>((*m, *n, *k), factors([a, b])[1]),
+        DType::F16 | DType::BF16 => matmul::is_packed::<f32>((*m, *n, *k), factors([a, b])[1]),
         _ => false,
     }
 }
@@ -425,6 +426,10 @@ unsafe fn packed_gemm(
     if !is_packed(ab) || bias.is_some_and(|b| b.strides != [1]) {
         return Err(malformed("matmul"));
     }
+    if out.dtype.is_half() {
+        // SAFETY: the caller's.
+        return unsafe { half_gemm(sizes, ab, bias, out) };
+    }
     // SAFETY: the caller's; `is_packed` knows these dtypes alone.
     unsafe {
         let runner = then.map(|program| runner(program)).transpose()?;
@@ -437,7 +442,14 @@ unsafe fn packed_gemm(
         macro_rules! product {
             ($T:ty) => {{
                 let bias = bias.map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast_const().cast()));
-                matmul::packed::product::<$T>(instruction_set(), sizes, factors(ab), (bias, then), out.ptr().cast(), true)
+                matmul::packed::product::<$T>(
+                    instruction_set(),
+                    sizes,
+                    factors(ab).map(matmul::packed::Factor::Numbers),
+                    (bias, then),
+                    out.ptr().cast(),
+                    true,
+                )
             }};
         }
         match out.dtype {
@@ -447,6 +459,29 @@ unsafe fn packed_gemm(
     }
     if let Some(then) = then {
         then.is_written.store(true, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// A product of floats of 16 bits: its operands are widened while they are packed, and each part of the result is rounded as soon as it is there.
+///
+/// # Safety
+/// As for `packed_gemm`.
+unsafe fn half_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: Option<View<'_>>, out: View<'_>) -> Result<()> {
+    let (narrow, wide) = (out.dtype, out.dtype.computed());
+    let sums = Buffer::new(out.numel() * wide.size())?;
+    let (from, to) = (SharedPointer::new(sums.as_ptr()), SharedPointer::new(out.ptr()));
+    // SAFETY: the caller's, here and below; there is room for all sums.
+    unsafe {
+        let bias = bias.as_ref().map(|b| DenseOperand::cast(b, wide)).transpose()?;
+        let bias = bias.as_ref().map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast()));
+        let (widen, round) = (convert_fn(narrow, wide), convert_fn(wide, narrow));
+        let then = |start: usize, len: usize| {
+            let (a, b) = (wide.size(), narrow.size());
+            round(1, len, from.at(start * a), (0, a as isize), to.at(start * b), (0, b as isize));
+        };
+        let factors = factors(ab).map(|m| matmul::packed::Factor::Halves(m, widen));
+        matmul::packed::product::<f32>(instruction_set(), sizes, factors, (bias, Some(&then)), sums.as_ptr().cast(), true);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
 use crate::backend::cpu::finish::Then;
 use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::matmul::packed::{self, Bias};
+use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -51,7 +51,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
             let then = g.finish.map(|finish| finish.in_image(n));
             let then: Option<Then<'_>> = then.as_ref().map(|then| then as Then<'_>);
             // SAFETY: the caller's.
-            unsafe { packed::product(g.isa, sizes, [weights, image(n)], (bias, then), to, true) };
+            unsafe { packed::product(g.isa, sizes, [weights, image(n)].map(Factor::Numbers), (bias, then), to, true) };
         }
         // Nothing is known of them.
         return false;

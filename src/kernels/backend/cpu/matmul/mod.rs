@@ -21,7 +21,7 @@ pub(super) mod turned;
 #[cfg(test)]
 mod vector_tests;
 
-use self::packed::Bias;
+use self::packed::{Bias, Factor};
 use self::panel_vector::CoreNumber;
 use super::memory::room::{filled, with_room};
 use super::num::instruction_set;
@@ -121,7 +121,14 @@ macro_rules! float_product {
                         return;
                     }
                     if packed::is_faster(instruction_set(), (m, n, k), b) {
-                        return packed::product(instruction_set(), (m, n, k), [a, b], (Bias::None, None), out, parallel);
+                        return packed::product(
+                            instruction_set(),
+                            (m, n, k),
+                            [a, b].map(Factor::Numbers),
+                            (Bias::None, None),
+                            out,
+                            parallel,
+                        );
                     }
                     let copy = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
                     let b = copy.as_ref().map_or(b, |copy| copy.mat);

@@ -6,9 +6,11 @@
 //!
 //! The sum over k is cut by sizes alone, and its parts are added in order, so the bits are the same for any number of threads.
 
+mod factor;
 mod pack;
 mod tile;
 
+pub(in crate::backend::cpu) use self::factor::Factor;
 use self::pack::{pack_columns, pack_rows, room_of_rows};
 pub(in crate::backend::cpu) use self::tile::Bias;
 use self::tile::{LeftLayout, PackedBlock, multiply};
@@ -32,6 +34,8 @@ const TALL: usize = 256;
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
 const TASK: usize = 1 << 19;
+/// Columns that a task has at least, if more is done with its results: steps over short rows cost too much.
+const LONG_ROW: usize = 256;
 /// Columns of the right operand up to which rows that are dense along k are read where they lie; the first number is of rows that lie a
 /// multiple of `PAGE` apart, which compete for a few lines of the first cache.
 const FEW: [usize; 2] = [256, 1024];
@@ -61,7 +65,7 @@ pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usi
 pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     isa: InstructionSet,
     (m, n, k): (usize, usize, usize),
-    [a, b]: [Mat<T>; 2],
+    [a, b]: [Factor<T>; 2],
     (bias, then): (Bias<T>, Option<Then<'_>>),
     out: *mut T,
     parallel: bool,
@@ -79,11 +83,18 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     // Tasks divide rows first, and columns where there are too few rows: long rows of the result are in one task, also for what follows.
     let panels = wide / width;
     let wanted = if parallel { (tall * wide * deep / TASK).clamp(1, TASKS) } else { 1 };
-    let across = panels.div_ceil(panels.div_ceil(wanted.div_ceil(tall.div_ceil(ROWS))));
+    let most = if then.is_some() { (wide / LONG_ROW).max(1) } else { wanted };
+    let across = panels.div_ceil(panels.div_ceil(wanted.div_ceil(tall.div_ceil(ROWS)).min(most)));
     let rows = tall.div_ceil(tall.div_ceil(ROWS).max(wanted.div_ceil(across)));
-    let is_page = (a.rs.unsigned_abs() * size_of::<T>()).is_multiple_of(PAGE);
-    let in_place = a.cs == 1 && n <= FEW[usize::from(!is_page)];
-    let part_of_rows = if in_place { 0 } else { room_of_rows::<T>(isa, rows, depth) };
+    // Rows that are read where they lie.
+    let in_place = match a {
+        Factor::Numbers(a) => Some(a).filter(|a| {
+            let is_page = (a.rs.unsigned_abs() * size_of::<T>()).is_multiple_of(PAGE);
+            a.cs == 1 && n <= FEW[usize::from(!is_page)]
+        }),
+        Factor::Halves(..) => None,
+    };
+    let part_of_rows = if in_place.is_some() { 0 } else { room_of_rows::<T>(isa, rows, depth) };
 
     let room = |n: usize| scratch::<T>(n).unwrap_or_else(|e| throw(e));
     let (columns_room, rows_room) = (room(deep * wide), room(tall.div_ceil(rows) * parts * part_of_rows));
@@ -103,18 +114,20 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                 // The right operand is packed with the first rows, for all.
                 let each = (PACK_TASK / (deep * width)).clamp(1, panels);
                 let before = if i == 0 { panels.div_ceil(each) } else { 0 };
-                let after = if in_place { 0 } else { down * parts };
+                let after = if in_place.is_some() { 0 } else { down * parts };
                 run(before + after, &|t| {
                     // SAFETY: the caller's; each task packs panels, or rows, of its own.
                     unsafe {
                         if let Some(t) = t.checked_sub(before) {
                             let (row, at) = (t / parts * rows, t % parts * depth);
-                            let a = Mat { ptr: a.at(i + row, first + at), ..a };
-                            pack_rows::<T>(isa, rows.min(tall - row), depth.min(deep - at), a, packed_rows.at(t * part_of_rows));
+                            let (rows, depth) = (rows.min(tall - row), depth.min(deep - at));
+                            let (_wide, a) = a.part((i + row, first + at), (rows, depth));
+                            pack_rows::<T>(isa, rows, depth, a, packed_rows.at(t * part_of_rows));
                         } else {
                             let column = t * each * width;
-                            let b = Mat { ptr: b.at(first, j + column), ..b };
-                            pack_columns::<T>(isa, deep, (each * width).min(columns - column), b, packed_columns.at(column * deep));
+                            let columns = (each * width).min(columns - column);
+                            let (_wide, b) = b.part((first, j + column), (deep, columns));
+                            pack_columns::<T>(isa, deep, columns, b, packed_columns.at(column * deep));
                         }
                     }
                 });
@@ -125,10 +138,9 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                     let (tall, wide) = (rows.min(tall - row), (each * width).min(columns - column));
                     for part in 0..parts {
                         let at = part * depth;
-                        let (a, layout) = if in_place {
-                            (a.at(i + row, first + at), LeftLayout::Strided(a.rs))
-                        } else {
-                            (packed_rows.at((t / across * parts + part) * part_of_rows).cast_const(), LeftLayout::Packed)
+                        let (a, layout) = match in_place {
+                            Some(a) => (a.at(i + row, first + at), LeftLayout::Strided(a.rs)),
+                            None => (packed_rows.at((t / across * parts + part) * part_of_rows).cast_const(), LeftLayout::Packed),
                         };
                         let block = PackedBlock {
                             rows: tall,
@@ -165,7 +177,9 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
 mod tests {
     use super::super::super::threads::set_num_threads;
     use super::*;
+    use crate::backend::cpu::cast::convert_fn;
     use crate::backend::cpu::num::best;
+    use crate::layout::{DType, F16};
 
     /// Below every tile; tails of rows and columns; several parts of the depth; more columns, and rows, than are packed together.
     const SIZES: [(usize, usize, usize); 13] = [
@@ -215,7 +229,7 @@ mod tests {
                         set_num_threads(threads);
                         let mut got = vec![T::HALF; m * n + 1];
                         // SAFETY: the data and the result have the sizes, and this machine has the instruction set.
-                        unsafe { product::<T>(isa, (m, n, k), [a, b], (bias, None), got.as_mut_ptr(), threads > 1) };
+                        unsafe { product::<T>(isa, (m, n, k), [a, b].map(Factor::Numbers), (bias, None), got.as_mut_ptr(), threads > 1) };
                         assert_eq!(got.pop(), Some(T::HALF), "written beyond the end: {m}x{n}x{k}");
                         assert!(got == want, "{m}x{n}x{k}, {isa:?}, rows {ra} {ca}, columns {rb} {cb}");
                     }
@@ -238,6 +252,33 @@ mod tests {
     }
 
     #[test]
+    fn halves_are_widened_as_they_lie() {
+        for (m, n, k) in SIZES {
+            let number = |i: usize| (i % 11) as f32 - 5.0;
+            let (x, y): (Vec<f32>, Vec<f32>) =
+                ((0..2 * m * k + m).map(number).collect(), (0..2 * n * k + n).map(|i| number(i * 3)).collect());
+            let halves = |v: &[f32]| -> Vec<u16> { v.iter().map(|v| F16::from_f32(*v).0).collect() };
+            let (p, q) = (halves(&x), halves(&y));
+            for (ra, ca) in [(k, 1), (1, m), (2 * k + 1, 1), (2 * k, 2)] {
+                for (rb, cb) in [(n, 1), (1, k), (2 * n, 2)] {
+                    let a = Mat { ptr: x.as_ptr(), rs: ra as isize, cs: ca as isize };
+                    let b = Mat { ptr: y.as_ptr(), rs: rb as isize, cs: cb as isize };
+                    let convert = convert_fn(DType::F16, DType::F32);
+                    let narrow = [(p.as_ptr(), a.rs, a.cs), (q.as_ptr(), b.rs, b.cs)];
+                    let narrow = narrow.map(|(ptr, rs, cs)| Factor::Halves(Mat { ptr, rs, cs }, convert));
+                    let (mut want, mut got) = (vec![0f32; m * n], vec![0f32; m * n]);
+                    // SAFETY: the data and the results have the sizes.
+                    unsafe {
+                        product::<f32>(best(), (m, n, k), [a, b].map(Factor::Numbers), (Bias::None, None), want.as_mut_ptr(), true);
+                        product::<f32>(best(), (m, n, k), narrow, (Bias::None, None), got.as_mut_ptr(), true);
+                    }
+                    assert!(want == got, "{m}x{n}x{k}, rows {ra} {ca}, columns {rb} {cb}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_is_done_with_results_is_done_once_with_each_after_its_last_sum() {
         // Several parts of the depth, of columns and of rows.
         for (m, n, k) in [(33, 65, 300), (131, 200, 40), (9, 2100, 530), (1100, 80, 259), (3, 4200, 1300)] {
@@ -256,8 +297,8 @@ mod tests {
                 // SAFETY: the data and the results have the sizes.
                 unsafe {
                     let bias = Bias::Columns(x.as_ptr());
-                    product::<f32>(best(), (m, n, k), [a, b], (bias, None), plain.as_mut_ptr(), true);
-                    product::<f32>(best(), (m, n, k), [a, b], (bias, Some(&double)), to.get(), threads > 1);
+                    product::<f32>(best(), (m, n, k), [a, b].map(Factor::Numbers), (bias, None), plain.as_mut_ptr(), true);
+                    product::<f32>(best(), (m, n, k), [a, b].map(Factor::Numbers), (bias, Some(&double)), to.get(), threads > 1);
                 }
                 assert!(plain.iter().zip(&got).all(|(p, g)| 2.0 * p + 1.0 == *g), "{m}x{n}x{k}");
             }
@@ -277,7 +318,7 @@ mod tests {
             let b = Mat { ptr: y.as_ptr(), rs: n as isize, cs: 1 };
             let mut got = vec![0f32; m * n];
             // SAFETY: the data and the result have the sizes.
-            unsafe { product::<f32>(best(), (m, n, k), [a, b], (Bias::None, None), got.as_mut_ptr(), false) };
+            unsafe { product::<f32>(best(), (m, n, k), [a, b].map(Factor::Numbers), (Bias::None, None), got.as_mut_ptr(), false) };
             assert!(got[..12 * n].iter().all(|v| *v == k as f32) && got[12 * n..].iter().all(|v| v.is_nan()));
         }
     }
