@@ -57,6 +57,17 @@ pub(in crate::array) fn pending(request: &Request, mut ins: SmallVec<[Array; 3]>
     Ok(Some(queue::make(DeferredStep::new(kind, dtype, Layout::contiguous(shape), operands, weight, false, policy::site()))))
 }
 
+impl Array {
+    /// Computes the array if a source in its program waits for more steps.
+    ///
+    /// # Errors
+    /// As for `Storage::settle`.
+    pub fn settle_source(&self) -> Result<()> {
+        let step = self.storage().deferred().filter(|l| l.is_pending()).and_then(DeferredMemory::step);
+        if step.is_some_and(|s| s.weight.sources > 0) { self.ready() } else { Ok(()) }
+    }
+}
+
 /// The owner in whose memory the result of the source, node 0, lies while the steps after it read it. It is marked as written.
 pub(super) fn owner_of_result(g: &StepGraph, written: &mut [bool]) -> usize {
     let node = &g.nodes[0];

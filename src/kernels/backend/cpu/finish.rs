@@ -47,10 +47,10 @@ impl<'a> ImagesThen<'a> {
     }
 
     /// As `parallel_for`. Task `t` writes to the images `images(t)` alone, and the last task of an image does with it what is to be done.
-    pub fn tasks(of: Option<&ImagesThen<'_>>, tasks: usize, images: impl Fn(usize) -> Range<usize> + Sync, f: impl Fn(usize) + Sync) {
+    pub fn tasks(of: Option<&ImagesThen<'_>>, tasks: usize, images: &(dyn Fn(usize) -> Range<usize> + Sync), f: &(dyn Fn(usize) + Sync)) {
         let Some(of) = of.filter(|of| of.images >= MANY) else { return parallel_for(tasks, f) };
         let mut left: Vec<AtomicUsize> = (0..of.images).map(|_| AtomicUsize::new(0)).collect();
-        for n in (0..tasks).flat_map(&images) {
+        for n in (0..tasks).flat_map(images) {
             *left[n].get_mut() += 1;
         }
         if left.iter_mut().any(|n| *n.get_mut() == 0) {
@@ -83,21 +83,16 @@ mod tests {
             done[start..start + len].iter().for_each(|n| n.store(n.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
         };
         let of = ImagesThen::new(&then, 5, 3, false);
-        ImagesThen::tasks(
-            Some(&of),
-            6,
-            |t| images[t].clone(),
-            |t| {
-                written.fetch_or(1 << t, Ordering::Relaxed);
-            },
-        );
+        ImagesThen::tasks(Some(&of), 6, &|t: usize| images[t].clone(), &|t| {
+            written.fetch_or(1 << t, Ordering::Relaxed);
+        });
         assert!(of.has_run() && of.repeatable().is_none() && written.into_inner() == 63);
         assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1));
         // An image without a task, and few images: nothing is done.
         for (all, to) in [(5, 4), (3, 3)] {
             let nothing = |_: usize, _: usize| panic!("not asked for");
             let of = ImagesThen::new(&nothing, all, 3, true);
-            ImagesThen::tasks(Some(&of), to, |t| t..t + 1, |_| {});
+            ImagesThen::tasks(Some(&of), to, &|t| t..t + 1, &|_| {});
             assert!(!of.has_run());
         }
     }

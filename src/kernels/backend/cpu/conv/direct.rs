@@ -190,7 +190,7 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
         };
         together(t).iter().map(of).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
     };
-    ImagesThen::tasks(g.finish, tasks.len().div_ceil(small), images, |t| {
+    ImagesThen::tasks(g.finish, tasks.len().div_ceil(small), &images, &|t| {
         for task in together(t) {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
             unsafe { run(g, task, x.get(), y.get()) };

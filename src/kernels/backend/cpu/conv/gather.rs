@@ -95,7 +95,7 @@ impl<T: CoreNumber> Gather<'_, T> {
         let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
         let is_finite = AtomicBool::new(true);
         let images = |t: usize| self.phases[tasks[t].phase].patches.images(&tasks[t].columns);
-        ImagesThen::tasks(self.finish, tasks.len(), images, |t| {
+        ImagesThen::tasks(self.finish, tasks.len(), &images, &|t| {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
             if !unsafe { self.task(&tasks[t], x.get(), y.get()) } {
                 is_finite.store(false, Ordering::Relaxed);

@@ -479,10 +479,10 @@ impl CoreNumber for f64 {
     }
 }
 
-/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has. After `up to avx2:` machines with AVX-512 run
-/// the instance of AVX2, and there is no other one for them.
+/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has. After `for avx2:` there is the instance of
+/// AVX2 alone on x86-64, which machines with AVX-512 run, too; tests have that of the least vectors beside it.
 macro_rules! on_vectors {
-    (up to avx2: $($rest:tt)+) => {
+    (for avx2: $($rest:tt)+) => {
         on_vectors! { @avx2 $($rest)+ }
     };
     (@$widest:ident $(#[$doc:meta])* fn $name:ident<T $(, $S:ident: $bound:path)?>($($a:ident: $t:ty),+ $(,)?) $(-> $r:ty)? = $body:ident) => {
@@ -514,7 +514,7 @@ macro_rules! on_vectors {
                     }
                 }
                 let _ = isa;
-                $body::<T::Base $(, $S)?>($($a),+)
+                $crate::backend::cpu::matmul::panel_vector::on_base!($widest, $body::<T::Base $(, $S)?>($($a),+))
             }
         }
     };
@@ -523,6 +523,24 @@ macro_rules! on_vectors {
     };
 }
 pub(in crate::backend::cpu) use on_vectors;
+
+/// The call for the machine's least vectors, if there is an instance for them: see `on_vectors`.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+macro_rules! on_base {
+    ($widest:ident, $call:expr) => {
+        $call
+    };
+}
+#[cfg(not(any(test, not(target_arch = "x86_64"))))]
+macro_rules! on_base {
+    (avx512, $call:expr) => {
+        $call
+    };
+    (avx2, $call:expr) => {
+        unreachable!("a kernel for AVX2 was asked to run on another instruction set")
+    };
+}
+pub(in crate::backend::cpu) use on_base;
 
 /// Columns of a panel, and lanes of a vector, of an instruction set.
 pub(in crate::backend::cpu) fn widths<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> (usize, usize) {

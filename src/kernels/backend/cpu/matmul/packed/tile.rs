@@ -80,7 +80,7 @@ pub(super) struct PackedBlock<T> {
     pub bias: Bias<T>,
 }
 
-on_vectors! { up to avx2:
+on_vectors! { for avx2:
     /// Computes the product.
     fn multiply<T>(p: &PackedBlock<T>) = multiply_on
 }
