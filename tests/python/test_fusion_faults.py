@@ -49,11 +49,14 @@ def onto(t: Tensor) -> Tensor:
 
 
 def convolved(t: Tensor) -> Tensor:
-    return (
-        rgrad.conv1d(t.reshape(5, 10, 90), t.flatten()[:300].reshape(10, 10, 3), padding=1)
-        .relu()
-        .sub_(t.view(5, 10, 90))
-    )
+    images, weight = t.reshape(5, 10, COLUMNS), t.flatten()[:300].reshape(10, 10, 3)
+    return rgrad.conv1d(images, weight, padding=1).relu().sub_(images)
+
+
+def convolved_onto(t: Tensor) -> Tensor:
+    total, images = t.reshape(5, 10, COLUMNS) + 1, t.reshape(5, 10, COLUMNS)
+    total[0, 0, 0].item()
+    return total.add_(rgrad.conv1d(images, t.flatten()[:300].reshape(10, 10, 3), padding=1))
 
 
 CONSUMERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -71,6 +74,7 @@ CONSUMERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "product": lambda t, target: (t @ t.t()).tanh().mul_(2),
     "product onto numbers": lambda t, target: onto(t),
     "convolution": lambda t, target: convolved(t),
+    "convolution onto numbers": lambda t, target: convolved_onto(t),
     "scaled sum": lambda t, target: t.sum(1).mul_(2),
 }
 

@@ -222,9 +222,9 @@ fn missing(what: &str) -> Error {
     Error::internal("a deferred program", &format!("{what} has no memory"))
 }
 
-/// Runs the steps. Those after a source join it. Those before another request become its first operand; those after it work in place on its result.
-/// `finished` becomes the number of
-/// steps whose results are final. After a failure that is 0, or the number of steps before the request, which may have overwritten their inputs.
+/// Runs the steps. Those after a source join it. Those before another request become its first operand; those after that one work in place on its
+/// result. `finished` becomes the number of steps whose results are final. After a failure that is 0, or the number of steps before the request, which
+/// may have overwritten their inputs.
 fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch, finished: &mut usize) -> Result<()> {
     let backend = root.backend();
     let all = g.nodes.len();

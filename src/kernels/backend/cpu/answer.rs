@@ -301,8 +301,9 @@ pub(super) unsafe fn conv_then(request: &Request, c: &Conv, ins: &[Operand<'_>],
         let steps = |start: usize, len: usize| runner.range(start, len, None);
         let overwrites = |to: *mut u8| then.inputs.iter().any(|i| i.memory.address() == to);
         let may_repeat = then.outputs.iter().all(|(_, memory)| memory.address() == out.ptr() || !overwrites(memory.address()));
-        let images = ImagesThen::new(&steps, c.shape.batch, out.numel() / c.shape.batch.max(1), may_repeat);
-        conv(request, c, ins, out, Some(&images))?;
+        let images = ImagesThen::new(&steps, c.shape.batch, out.numel() / c.shape.batch.max(1));
+        // Not before every image is known to be computed, if it cannot be done again: tasks ask for memory, and may be computed in another way.
+        conv(request, c, ins, out, Some(&images).filter(|_| may_repeat))?;
         if !images.has_run() {
             runner.run(&|| (then.should_continue)());
         }

@@ -10,27 +10,21 @@ pub(super) type Then<'a> = &'a (dyn Fn(usize, usize) + Sync);
 /// Images from which on they are enough work for all threads, one by one.
 const MANY: usize = 4;
 
-/// What is done with each image of a result: so many elements, one image after the other.
+/// What is done with each image of a result: so many elements, one image after the other. It may be done several times, each time after the image has
+/// been computed again.
 pub(super) struct ImagesThen<'a> {
     then: Then<'a>,
     images: usize,
     elements: usize,
-    /// Whether it may be done again, with an image that has been computed again.
-    may_repeat: bool,
     has_run: AtomicBool,
 }
 
 impl<'a> ImagesThen<'a> {
-    pub fn new(then: Then<'a>, images: usize, elements: usize, may_repeat: bool) -> ImagesThen<'a> {
-        ImagesThen { then, images, elements, may_repeat, has_run: AtomicBool::new(false) }
+    pub fn new(then: Then<'a>, images: usize, elements: usize) -> ImagesThen<'a> {
+        ImagesThen { then, images, elements, has_run: AtomicBool::new(false) }
     }
 
-    /// This, if it may be done before it is known whether the images are computed again in another way.
-    pub fn repeatable(&self) -> Option<&ImagesThen<'a>> {
-        Some(self).filter(|of| of.may_repeat)
-    }
-
-    /// All images are computed again.
+    /// All images are computed again, and what is to be done with them is done again.
     pub fn forget(&self) {
         self.has_run.store(false, Ordering::Relaxed);
     }
@@ -82,16 +76,16 @@ mod tests {
             assert!(written.load(Ordering::Relaxed) & 1 << 4 != 0, "the task of all images comes before");
             done[start..start + len].iter().for_each(|n| n.store(n.load(Ordering::Relaxed) + 1, Ordering::Relaxed));
         };
-        let of = ImagesThen::new(&then, 5, 3, false);
+        let of = ImagesThen::new(&then, 5, 3);
         ImagesThen::tasks(Some(&of), 6, &|t: usize| images[t].clone(), &|t| {
             written.fetch_or(1 << t, Ordering::Relaxed);
         });
-        assert!(of.has_run() && of.repeatable().is_none() && written.into_inner() == 63);
+        assert!(of.has_run() && written.into_inner() == 63);
         assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1));
         // An image without a task, and few images: nothing is done.
         for (all, to) in [(5, 4), (3, 3)] {
             let nothing = |_: usize, _: usize| panic!("not asked for");
-            let of = ImagesThen::new(&nothing, all, 3, true);
+            let of = ImagesThen::new(&nothing, all, 3);
             ImagesThen::tasks(Some(&of), to, &|t| t..t + 1, &|_| {});
             assert!(!of.has_run());
         }

@@ -296,7 +296,7 @@ fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
         let pass = ConvPass::Forward { bias: true };
         let (of, n) = sizes(pass, &s);
         let mut ins = of.map(|n| r.numbers(n).iter().map(|v| *v as f32 / 3.0).collect::<Vec<f32>>());
-        for (is_finite, may_repeat) in [(true, false), (true, true), (false, true), (false, false)] {
+        for is_finite in [true, false] {
             ins[0][50] = if is_finite { 1.0 } else { f32::INFINITY };
             let from = [ins[0].as_ptr(), ins[1].as_ptr(), ins[2].as_ptr()];
             for threads in [1, 3] {
@@ -309,7 +309,7 @@ fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
                     // SAFETY: elements of the result; no other thread has them.
                     unsafe { std::slice::from_raw_parts_mut(to.at(start), len) }.iter_mut().for_each(|v| *v *= 2.0);
                 };
-                let images = ImagesThen::new(&double, s.batch, n / s.batch, may_repeat);
+                let images = ImagesThen::new(&double, s.batch, n / s.batch);
                 // SAFETY: the buffers have the sizes of the shape.
                 unsafe {
                     assert!(floats::<f32, f32>(best(), pass, &s, from, plain.as_mut_ptr(), None));
@@ -319,11 +319,11 @@ fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
                 assert!(plain.iter().zip(&got).all(|(p, g)| (p * factor).to_bits() == g.to_bits() || p.is_nan() && g.is_nan()), "{s:?}");
                 followed += usize::from(images.has_run());
                 let calls = calls.load(Ordering::Relaxed);
-                assert!(calls == if images.has_run() { n } else { 0 } || calls >= n && !is_finite && may_repeat, "{calls} of {n}: {s:?}");
+                assert!(calls == if images.has_run() { n } else { 0 } || calls >= n && !is_finite, "{calls} of {n}: {s:?}");
             }
         }
     }
     set_num_threads(2);
     // All but those of few images.
-    assert!(followed >= 3 * 8, "only {followed}");
+    assert!(followed >= 3 * 4, "only {followed}");
 }
