@@ -82,7 +82,7 @@ pub fn settle_all(device: Device) -> Result<()> {
 
 /// Whether the backend supports the dtype and may have memory for this many elements. Without this check a request for too much memory would fail
 /// late.
-fn has_room(backend: &dyn Backend, numel: usize, dtype: DType) -> bool {
+pub(super) fn has_room(backend: &dyn Backend, numel: usize, dtype: DType) -> bool {
     backend.has_dtype(dtype).is_ok() && numel.checked_mul(backend.element_size(dtype)).is_some_and(|n| backend.has_room(n))
 }
 

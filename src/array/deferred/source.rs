@@ -34,7 +34,8 @@ pub(in crate::array) fn is_worth(work: usize, shape: &[usize]) -> bool {
 pub(in crate::array) fn pending(request: &Request, mut ins: SmallVec<[Array; 3]>, shape: &[usize], dtype: DType) -> Result<Option<Array>> {
     let Some(first) = ins.first().map(|a| a.storage().clone()) else { return Ok(None) };
     let backend = first.backend();
-    if !backend.defers() || ins.iter().any(|a| a.storage().is_external() || !a.storage().is_beside(&first)) {
+    let has_room = policy::has_room(backend, shape.iter().product(), dtype);
+    if !backend.defers() || !has_room || ins.iter().any(|a| a.storage().is_external() || !a.storage().is_beside(&first)) {
         return Ok(None);
     }
     for a in &mut ins {
