@@ -72,12 +72,12 @@ impl Array {
         let b = View { shape: &of_b, strides: &sb, ..other.view() };
         let bias = bias.filter(|c| c.shape() == [n] && c.dtype() == self.dtype() && c.storage().is_beside(self.storage()));
         let bias = bias.filter(|_| self.storage().backend().adds_bias([a, b])).map(Array::contiguous).transpose()?;
-        let (work, is_sum) = (count.saturating_mul(m).saturating_mul(n).saturating_mul(k), bias.is_some());
-        if source::is_worth(work, &shape) {
+        let is_sum = bias.is_some();
+        if source::is_worth(&Request::Gemm, &of_a, &shape) {
             let laid = |x: &Array, v: View<'_>| x.with_layout(Layout::from_parts(v.shape.into(), v.strides.into(), v.offset)?);
-            let mut operands: SmallVec<[Array; 3]> = smallvec![laid(self, a)?, laid(other, b)?];
-            operands.extend(bias.clone());
-            if let Some(made) = source::pending(&Request::Gemm, operands, &shape, self.dtype())? {
+            let factors = [laid(self, a)?, laid(other, b)?];
+            let operands: SmallVec<[&Array; 3]> = factors.iter().chain(&bias).collect();
+            if let Some(made) = source::pending(&Request::Gemm, &operands, &shape, self.dtype())? {
                 return Ok((made, is_sum));
             }
         }

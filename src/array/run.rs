@@ -141,13 +141,8 @@ pub(super) fn run1(request: Request, ins: &[&Array], shape: &[usize], dtype: DTy
     {
         return Ok(one);
     }
-    if let Request::Conv(c) = &request
-        && source::is_worth(c.shape.multiply_adds(), shape)
-    {
-        let operands: SmallVec<[Array; 3]> = ins.iter().map(|a| (*a).clone()).collect();
-        if let Some(made) = source::pending(&request, operands, shape, dtype)? {
-            return Ok(made);
-        }
+    if let Some(made) = source::pending(&request, ins, shape, dtype)? {
+        return Ok(made);
     }
     let out = first.empty_beside(shape, dtype)?;
     run_into(&request, ins, &[&out])?;
@@ -296,9 +291,8 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
         if !a.storage().is_beside(x.storage()) || a.storage().deferred().is_some_and(DeferredMemory::is_exposed) {
             return Ok(None);
         }
-        // The other operands are read later, after they may have been checked, so they must be memory whose writes are tracked.
-        let owned = if a.storage().deferred().is_none() { a.contiguous_copy()? } else { a.contiguous()? };
-        operands.push(DeferredInput::Aligned(owned));
+        // The other operands are read later, after they may have been checked.
+        operands.push(DeferredInput::Aligned(a.tracked()?.contiguous()?));
     }
     if request.checks() {
         let views: SmallVec<[Operand<'_>; 4]> = operands

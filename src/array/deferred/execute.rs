@@ -107,7 +107,7 @@ fn program_event(g: &StepGraph) -> Option<OpenEvent> {
 fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize, MemorySource)>> {
     let mut provided: Vec<(usize, MemorySource)> = Vec::new();
     let mut donated = vec![false; g.externals.len()];
-    let requests = g.nodes.last().is_some_and(|n| n.step.follows_request) || g.source().is_some();
+    let has_request = g.nodes.last().is_some_and(|n| n.step.follows_request) || g.source().is_some();
     for (i, o) in g.owners.iter().enumerate().filter(|(i, _)| written[*i]) {
         if o.storage.deferred().is_none_or(DeferredMemory::is_allocated) {
             continue;
@@ -115,7 +115,7 @@ fn provide(g: &StepGraph, root: &Storage, written: &[bool]) -> Result<Vec<(usize
         let out = g.nodes[o.node].step.out;
         // A request never writes where it reads.
         let donor = g.externals.iter().enumerate().position(|(k, e)| {
-            !requests
+            !has_request
                 && !donated[k]
                 && !e.across
                 && e.last <= o.node
@@ -222,7 +222,7 @@ fn missing(what: &str) -> Error {
     Error::internal("a deferred program", &format!("{what} has no memory"))
 }
 
-/// Runs the steps. Those after a source join it. Those before another request become its first operand; those after that one work in place on its
+/// Runs the steps. Those after a source are its epilogue. Those before another request become its first operand; those after that one work in place on its
 /// result. `finished` becomes the number of steps whose results are final. After a failure that is 0, or the number of steps before the request, which
 /// may have overwritten their inputs.
 fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch, finished: &mut usize) -> Result<()> {
@@ -240,8 +240,7 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
     let should_continue = || watch.should_continue();
     if let (Some(owner), DeferredKind::Source(request)) = (to.source_owner, &g.nodes[0].step.kind) {
         let step = &g.nodes[0].step;
-        let operands = step.ins.iter().filter_map(DeferredInput::array).map(|a| in_memory(a).map(Operand::View));
-        let operands = operands.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
+        let operands = operands_in_memory(&step.ins)?;
         let result_memory = memory_of(owner)?;
         let out = whole(step, result_memory);
         if all == 1 {
@@ -251,7 +250,9 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
         let part = ProgramPart::new(g, 1..all);
         let (inputs, outputs, is_written) = (part.inputs(Some(result_memory))?, written_results(1..all)?, AtomicBool::new(false));
         // SAFETY: as below; the source's memory is new, and no step reads it after another result is written there.
-        return unsafe { Ok(backend.run_then(request, &operands, out, &part.program(&inputs, &outputs, &should_continue, &is_written))?) };
+        return unsafe {
+            Ok(backend.run_with_epilogue(request, &operands, out, &part.program(&inputs, &outputs, &should_continue, &is_written))?)
+        };
     }
     let Some((at, request, output)) = request_of(g) else {
         let part = ProgramPart::new(g, 0..all);
@@ -267,8 +268,7 @@ fn run(g: &StepGraph, root: &Storage, to: &Provided<'_>, watch: &InterruptWatch,
     for (s, source) in g.siblings.iter().zip(to.siblings) {
         outs[s.output] = Some(whole(&s.step, source.memory().ok_or_else(|| missing("a result"))?));
     }
-    let others = step.ins[1..].iter().filter_map(DeferredInput::array).map(|a| in_memory(a).map(Operand::View));
-    let others = others.collect::<Result<SmallVec<[Operand<'_>; 4]>>>()?;
+    let others = operands_in_memory(&step.ins[1..])?;
     let x = step.ins[0].array().ok_or_else(|| missing("an input"))?;
     let is_written = AtomicBool::new(false);
     let run_on_backend = |first: Operand<'_>| {
@@ -308,6 +308,10 @@ fn in_memory(a: &Array) -> Result<View<'_>> {
     let memory = a.storage().start().ok_or_else(|| missing("an input"))?;
     let l = a.layout();
     Ok(View { memory, offset: l.offset(), shape: l.shape(), strides: l.strides(), dtype: a.dtype() })
+}
+
+fn operands_in_memory(ins: &[DeferredInput]) -> Result<SmallVec<[Operand<'_>; 4]>> {
+    ins.iter().filter_map(DeferredInput::array).map(|a| in_memory(a).map(Operand::View)).collect()
 }
 
 /// The memory of an input.

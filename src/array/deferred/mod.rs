@@ -9,7 +9,7 @@
 //! - A program that fails or is interrupted leaves everything as it was, apart from results that are complete.
 //!
 //! `policy` decides which results stay pending, `step` is one pending result, `memory` the memory that it will have, `queue` lists the pending
-//! storages and settles them, `source` is a request that later steps join, `graph` collects the steps of one program, and `execute` passes it to the
+//! storages and settles them, `source` is a request with later steps as its epilogue, `graph` collects the steps of one program, and `execute` passes it to the
 //! backend. Not here: computing a step (`backend`), and requesting results (`array/run.rs`, `Storage::settle`).
 
 pub(super) mod execute;

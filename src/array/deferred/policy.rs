@@ -268,6 +268,14 @@ impl Array {
 }
 
 impl Array {
+    /// This array, or a copy of one that is so small that writes to its memory are not tracked: what steps may read later.
+    ///
+    /// # Errors
+    /// There is no memory for the copy.
+    pub(in crate::array) fn tracked(&self) -> Result<Array> {
+        if self.storage().deferred().is_some() { Ok(self.clone()) } else { self.contiguous_copy() }
+    }
+
     /// Whether the array is its storage's every element, in the order of memory.
     pub(in crate::array) fn is_whole(&self) -> bool {
         self.layout().offset() == 0
@@ -345,8 +353,7 @@ fn operand_of(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> 
     if !on.backend().reads_strided(layout.shape(), layout.strides(), expanded.strides(), a.dtype()) {
         return Ok(None);
     }
-    // Small arrays are copied, since writes to them are not tracked.
-    let a = if a.storage().deferred().is_some() { a.clone() } else { a.contiguous_copy()? };
+    let a = a.tracked()?;
     let expanded = a.layout().expand(layout.shape())?;
     Ok(Some(DeferredInput::Strided(a.with_layout(expanded)?)))
 }
@@ -375,10 +382,11 @@ impl StepPlan {
             let mut exact = queue::exact_weight(&waiting);
             if exact.sources > 1 {
                 // All but the last are computed.
-                let has_source = |s: &&&Storage| s.deferred().and_then(DeferredMemory::step).is_some_and(|s| s.weight.sources > 0);
-                let last = waiting.iter().rfind(has_source).copied();
-                let others = waiting.iter().filter(has_source).filter(|s| last.is_none_or(|last| !last.same(s)));
-                others.copied().collect::<SmallVec<[&Storage; 3]>>().iter().try_for_each(|s| s.settle(Access::Read))?;
+                let has_source = |s: &&Storage| s.deferred().and_then(DeferredMemory::step).is_some_and(|s| s.weight.sources > 0);
+                let sources: SmallVec<[&Storage; 3]> = waiting.iter().copied().filter(has_source).collect();
+                if let Some((last, others)) = sources.split_last() {
+                    others.iter().filter(|s| !s.same(last)).try_for_each(|s| s.settle(Access::Read))?;
+                }
                 exact = queue::exact_weight(&waiting);
             }
             plan.weight = ProgramWeight { steps: exact.steps + 1, inputs: exact.inputs + plan.ins.len(), ..exact };

@@ -1,4 +1,4 @@
-//! Sources: requests at the start of a program, which later steps join.
+//! Sources: requests at the start of a program, whose later steps are their epilogue.
 
 use super::graph::StepGraph;
 use super::memory::DeferredMemory;
@@ -6,7 +6,6 @@ use super::policy;
 use super::queue;
 use super::step::{DeferredInput, DeferredKind, DeferredStep, ProgramWeight};
 use crate::array::Array;
-use crate::array::storage::Storage;
 use crate::backend::contract::View;
 use crate::backend::requests::Request;
 use crate::error::Result;
@@ -14,46 +13,45 @@ use crate::layout::{DType, Layout};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Multiply-adds up to which a product waits for steps. A program holds a lock of all threads and is not interrupted while its source runs, so
-/// that must take a fraction of a second only.
+/// The most multiply-adds of a source. It runs under a lock of all threads and is not interrupted, so it must take a fraction of a second only.
 const MOST_WORK: usize = 1 << 32;
 
-/// How many times as many elements as other results one must have to wait: steps find a smaller one in the caches anyhow (2 MB of float32 were as
-/// fast in one pass as in two, 8 MB faster by up to a fifth).
+/// How many times as many elements as a pointwise result the result of a source must have to wait. Steps find a smaller one in the caches anyhow:
+/// 2 MB of float32 were as fast in two passes as in one, 8 MB slower by up to a fifth.
 const LARGER: usize = 4;
 
-/// Whether a result of this shape, of so many multiply-adds, may wait for steps.
-pub(in crate::array) fn is_worth(work: usize, shape: &[usize]) -> bool {
-    work <= MOST_WORK && policy::may_wait(shape.iter().product::<usize>() / LARGER)
+/// Whether a request for a result of this shape may be a source.
+pub(in crate::array) fn is_worth(request: &Request, first: &[usize], shape: &[usize]) -> bool {
+    request.multiply_adds(first, shape).is_some_and(|work| work <= MOST_WORK) && policy::may_wait(shape.iter().product::<usize>() / LARGER)
 }
 
 /// The pending result, row-major, of a request over these arrays. None if it must run at once.
 ///
 /// # Errors
 /// Operands that were pending cannot be computed.
-pub(in crate::array) fn pending(request: &Request, mut ins: SmallVec<[Array; 3]>, shape: &[usize], dtype: DType) -> Result<Option<Array>> {
-    let Some(first) = ins.first().map(|a| a.storage().clone()) else { return Ok(None) };
-    let backend = first.backend();
-    let has_room = policy::has_room(backend, shape.iter().product(), dtype);
-    if !backend.defers() || !has_room || ins.iter().any(|a| a.storage().is_external() || !a.storage().is_beside(&first)) {
+pub(in crate::array) fn pending(request: &Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Option<Array>> {
+    let Some(first) = ins.first().filter(|a| is_worth(request, a.shape(), shape)) else { return Ok(None) };
+    let backend = first.storage().backend();
+    let can_be_read_later = |a: &Array| {
+        let exposed = a.storage().deferred().is_some_and(DeferredMemory::is_exposed);
+        !exposed && !a.storage().is_external() && a.storage().is_beside(first.storage())
+    };
+    if !backend.defers() || !policy::has_room(backend, shape.iter().product(), dtype) || !ins.iter().all(|a| can_be_read_later(a)) {
         return Ok(None);
     }
-    for a in &mut ins {
+    let mut operands: SmallVec<[Array; 3]> = SmallVec::new();
+    for a in ins {
         a.ready()?;
-        // Small arrays are copied, since writes to them are not tracked.
-        if a.storage().deferred().is_none() {
-            *a = a.contiguous_copy()?;
-        }
+        operands.push(a.tracked()?);
     }
-    let is_exposed = |s: &Storage| s.deferred().is_some_and(DeferredMemory::is_exposed);
-    let views: SmallVec<[View<'_>; 3]> = ins.iter().map(Array::view).collect();
-    if ins.iter().any(|a| is_exposed(a.storage())) || !backend.joins_steps(request, &views) {
+    let views: SmallVec<[View<'_>; 3]> = operands.iter().map(Array::view).collect();
+    if !backend.takes_epilogue(request, &views) {
         return Ok(None);
     }
     drop(views);
     queue::sweep();
     let weight = ProgramWeight { steps: 1, inputs: ins.len(), sources: 1 };
-    let operands = ins.into_iter().map(DeferredInput::Strided).collect();
+    let operands = operands.into_iter().map(DeferredInput::Strided).collect();
     let kind = DeferredKind::Source(request.clone());
     Ok(Some(queue::make(DeferredStep::new(kind, dtype, Layout::contiguous(shape), operands, weight, false, policy::site()))))
 }

@@ -63,8 +63,7 @@ pub(in crate::array) enum DeferredKind {
         request: Arc<DeferredRequest>,
         output: usize,
     },
-    /// A request with one output, whose operands are all in memory. Steps that follow join it: they run on each part of its result as soon as that
-    /// is written.
+    /// A request with one output, whose operands are all in memory. The other steps of its program are its epilogue.
     Source(Request),
 }
 

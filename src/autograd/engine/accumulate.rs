@@ -5,7 +5,7 @@ use crate::autograd::dispatch::apply::inplace_shape;
 use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
-use crate::autograd::tensor::{Tensor, Value};
+use crate::autograd::tensor::Tensor;
 use crate::backend::host;
 use crate::backend::interrupt::{Paused, paused};
 use crate::backend::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
@@ -37,16 +37,16 @@ fn lock_leaf(leaf: &Tensor) -> LeafLock {
 /// The tensor has become the result of a node since the graph was recorded.
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool) -> Result<()> {
     if let Some(grad) = grad {
-        let is_large = grad.shape().iter().product::<usize>() >= fusion::large();
+        let is_large = grad.numel() >= fusion::large();
         let old = {
             let _lock = lock_leaf(leaf);
             add(leaf, grad, create_graph)?
         };
         // After the lock is released: it may own foreign objects.
         drop(old);
-        if is_large && let Some(Value::Array(grad)) = leaf.grad().map(|g| g.read().value.clone()) {
+        if is_large && let Some(grad) = leaf.grad() {
             // A product that waited here would keep its factors, and read them when they have left the caches.
-            grad.settle_source()?;
+            grad.array().settle_source()?;
         }
     }
     let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();

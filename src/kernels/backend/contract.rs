@@ -254,9 +254,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether pointwise steps join this request on these operands: `run_then` runs them on each part of the result as soon as that is written. Where
-    /// they do not, nothing is gained if the request waits for them.
-    fn joins_steps(&self, _request: &Request, _ins: &[View<'_>]) -> bool {
+    /// Whether this request runs with an epilogue on these operands, so that it gains something if it waits for pointwise steps.
+    fn takes_epilogue(&self, _request: &Request, _ins: &[View<'_>]) -> bool {
         false
     }
 
@@ -304,19 +303,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// describes. No output overlaps another one or an operand, unless the family allows it. `check` has passed.
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()>;
 
-    /// Runs a request with one output, which is dense and row-major, and then a program of as many elements that reads this output.
+    /// Runs a request and an epilogue: a program over the elements of its only output, which is row-major, and one of the program's inputs. Each
+    /// part of the output is read as soon as it is final. An output of the program may lie in the memory of that input, as in `Program`.
     ///
     /// # Errors
-    /// As for `run`; on the CPU before anything is written.
+    /// As for `run`; then the program has overwritten none of its other inputs. The request takes no epilogue.
     ///
     /// # Safety
     /// As for `run` and `run_program`.
-    unsafe fn run_then(&self, request: &Request, ins: &[Operand<'_>], out: View<'_>, then: &Program<'_>) -> Result<()> {
-        // SAFETY: the caller's.
-        unsafe {
-            self.run(request, ins, &[Some(out)])?;
-            self.run_program(then)
-        }
+    unsafe fn run_with_epilogue(&self, request: &Request, _ins: &[Operand<'_>], _out: View<'_>, _program: &Program<'_>) -> Result<()> {
+        Err(Error::internal(request.name(), "a request that takes no epilogue"))
     }
 
     /// Runs a program and writes its outputs.

@@ -1,7 +1,7 @@
 //! Runs requests on the CPU: prepares the kernels' arguments from the operands, family by family.
 
 use super::cast::convert_fn;
-use super::finish::{ImagesThen, Then};
+use super::epilogue::{Epilogue, ImageEpilogue};
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::num::instruction_set;
@@ -293,26 +293,39 @@ pub(super) unsafe fn norm(n: &Norm, ins: &[Operand<'_>], outs: &[Option<View<'_>
     Ok(())
 }
 
-/// A convolution, and then a program on each image of the result as soon as that is computed.
-pub(super) unsafe fn conv_then(request: &Request, c: &Conv, ins: &[Operand<'_>], out: View<'_>, then: &Program<'_>) -> Result<()> {
-    // SAFETY: see above; the program runs once on each element.
+/// A convolution with a program as its epilogue.
+pub(super) unsafe fn conv_with_epilogue(
+    request: &Request,
+    c: &Conv,
+    ins: &[Operand<'_>],
+    out: View<'_>,
+    program: &Program<'_>,
+) -> Result<()> {
+    // SAFETY: see above; where the program runs twice on an element, it reads the same values.
     unsafe {
-        let runner = runner(then)?;
-        let steps = |start: usize, len: usize| runner.range(start, len, None);
-        let overwrites = |to: *mut u8| then.inputs.iter().any(|i| i.memory.address() == to);
-        let may_repeat = then.outputs.iter().all(|(_, memory)| memory.address() == out.ptr() || !overwrites(memory.address()));
-        let images = ImagesThen::new(&steps, c.shape.batch, out.numel() / c.shape.batch.max(1));
-        // Not before every image is known to be computed, if it cannot be done again: tasks ask for memory, and may be computed in another way.
-        conv(request, c, ins, out, Some(&images).filter(|_| may_repeat))?;
-        if !images.has_run() {
-            runner.run(&|| (then.should_continue)());
+        let runner = runner(program)?;
+        let epilogue = |start: usize, len: usize| runner.range(start, len, None);
+        let epilogue = ImageEpilogue::new(&epilogue, c.shape.batch, out.numel() / c.shape.batch.max(1));
+        // A program that overwrites its own input cannot run twice, so it waits for all images: a task may find no memory, and images may be
+        // computed again in another way.
+        let is_read = |to: *mut u8| program.inputs.iter().any(|i| i.memory.address() == to);
+        let may_repeat = program.outputs.iter().all(|(_, to)| to.address() == out.ptr() || !is_read(to.address()));
+        conv(request, c, ins, out, Some(&epilogue).filter(|_| may_repeat))?;
+        if !epilogue.has_run() {
+            runner.run(&|| (program.should_continue)());
         }
     }
-    then.is_written.store(true, Ordering::Relaxed);
+    program.is_written.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], out: View<'_>, finish: Option<&ImagesThen<'_>>) -> Result<()> {
+pub(super) unsafe fn conv(
+    request: &Request,
+    c: &Conv,
+    ins: &[Operand<'_>],
+    out: View<'_>,
+    epilogue: Option<&ImageEpilogue<'_>>,
+) -> Result<()> {
     {
         let views = (0..ins.len()).map(|k| view(c.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
         // SAFETY: see above.
@@ -322,7 +335,7 @@ pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], out:
             ($T:ty, $S:ty) => {{
                 let ins = [from(0).cast::<$S>(), from(1).cast::<$S>(), from(2).cast::<$S>()];
                 // SAFETY: see above; `Conv` describes operands and output.
-                unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast(), finish) }
+                unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast(), epilogue) }
             }};
         }
         let done = match out.dtype {
@@ -354,8 +367,8 @@ pub(super) unsafe fn conv(request: &Request, c: &Conv, ins: &[Operand<'_>], out:
     unsafe { widened::run(request, ins, &[Some(out)]) }
 }
 
-/// With `then`, which only products of two matrices that are packed have, that program runs on each part of the result.
-pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, then: Option<&Program<'_>>) -> Result<()> {
+/// A product of matrices. Only one of two matrices that is packed has a bias, or a program as its epilogue.
+pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
     let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
     let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
     let batch = &out.shape[..lead];
@@ -371,10 +384,14 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, then: Option<&Prog
         (p, q)
     };
     let count = batch.iter().product();
-    if ins.len() > 2 || then.is_some() || a.dtype.is_half() {
+    if a.dtype.is_half() && !is_packed([a, b]) {
+        // SAFETY: the caller's.
+        return unsafe { widened::run(&Request::Gemm, ins, &[Some(out)]) };
+    }
+    if ins.len() > 2 || program.is_some() || a.dtype.is_half() {
         let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
         // SAFETY: the caller's.
-        return unsafe { packed_gemm((m, n, k), [a, b], bias, out, then) };
+        return unsafe { packed_gemm((m, n, k), [a, b], bias, out, program) };
     }
     macro_rules! run {
         ($T:ty) => {{
@@ -393,6 +410,7 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, then: Option<&Prog
         DType::I16 => run!(i16),
         // Bytes wrap around in the same way, signed or not.
         DType::U8 | DType::I8 => run!(u8),
+        // Computed above.
         DType::F16 | DType::BF16 => return Err(malformed("matmul")),
         DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
     }
@@ -404,7 +422,7 @@ fn factors<T>([a, b]: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
     [a, b].map(|v| matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: v.strides[0], cs: v.strides[1] })
 }
 
-/// Whether the product of two matrices is packed, so that it takes a bias, and steps join it.
+/// Whether the product of two matrices is packed, so that it takes a bias and an epilogue.
 pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
     let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
     match a.dtype {
@@ -422,7 +440,7 @@ unsafe fn packed_gemm(
     ab: [View<'_>; 2],
     bias: Option<View<'_>>,
     out: View<'_>,
-    then: Option<&Program<'_>>,
+    program: Option<&Program<'_>>,
 ) -> Result<()> {
     if !is_packed(ab) || bias.is_some_and(|b| b.strides != [1]) {
         return Err(malformed("matmul"));
@@ -433,13 +451,9 @@ unsafe fn packed_gemm(
     }
     // SAFETY: the caller's; `is_packed` knows these dtypes alone.
     unsafe {
-        let runner = then.map(|program| runner(program)).transpose()?;
-        let steps = |start: usize, len: usize| {
-            if let Some(runner) = &runner {
-                runner.range(start, len, None);
-            }
-        };
-        let then: Option<Then<'_>> = if runner.is_some() { Some(&steps) } else { None };
+        let runner = program.map(|p| runner(p)).transpose()?;
+        let epilogue = runner.as_ref().map(|r| |start: usize, len: usize| r.range(start, len, None));
+        let epilogue = epilogue.as_ref().map(|e| e as Epilogue<'_>);
         macro_rules! product {
             ($T:ty) => {{
                 let bias = bias.map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast_const().cast()));
@@ -447,7 +461,7 @@ unsafe fn packed_gemm(
                     instruction_set(),
                     sizes,
                     factors(ab).map(matmul::packed::Factor::Numbers),
-                    (bias, then),
+                    (bias, epilogue),
                     out.ptr().cast(),
                     true,
                 )
@@ -458,8 +472,8 @@ unsafe fn packed_gemm(
             _ => product!(f64),
         }
     }
-    if let Some(then) = then {
-        then.is_written.store(true, Ordering::Relaxed);
+    if let Some(program) = program {
+        program.is_written.store(true, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -477,12 +491,12 @@ unsafe fn half_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: Optio
         let bias = bias.as_ref().map(|b| DenseOperand::cast(b, wide)).transpose()?;
         let bias = bias.as_ref().map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast()));
         let (widen, round) = (convert_fn(narrow, wide), convert_fn(wide, narrow));
-        let then = |start: usize, len: usize| {
+        let epilogue = |start: usize, len: usize| {
             let (a, b) = (wide.size(), narrow.size());
             round(1, len, from.at(start * a), (0, a as isize), to.at(start * b), (0, b as isize));
         };
         let factors = factors(ab).map(|m| matmul::packed::Factor::Halves(m, widen));
-        matmul::packed::product::<f32>(instruction_set(), sizes, factors, (bias, Some(&then)), sums.as_ptr().cast(), true);
+        matmul::packed::product::<f32>(instruction_set(), sizes, factors, (bias, Some(&epilogue)), sums.as_ptr().cast(), true);
     }
     Ok(())
 }

@@ -77,9 +77,9 @@ impl Backend for Cpu {
         answer::is_packed(factors)
     }
 
-    fn joins_steps(&self, request: &Request, ins: &[View<'_>]) -> bool {
+    fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
         match (request, ins) {
-            // Results of 16 bits are rounded in another place than where they are added up.
+            // The epilogue of floats of 16 bits rounds them.
             (Request::Gemm, [a, b, ..]) => !a.dtype.is_half() && answer::is_packed([*a, *b]),
             (Request::Conv(c), [x, ..]) => matches!(c.pass, ConvPass::Forward { .. }) && x.dtype.is_float() && conv::is_packed(&c.shape),
             _ => false,
@@ -117,9 +117,7 @@ impl Backend for Cpu {
             }
             let Some(Some(out)) = outs.first() else { return Err(operands::malformed(request.name())) };
             let out = *out;
-            let is_packed =
-                matches!((request, ins), (Request::Gemm, [Operand::View(a), Operand::View(b), ..]) if answer::is_packed([*a, *b]));
-            if out.dtype.is_half() && widened::is_needed(request) && !is_packed {
+            if out.dtype.is_half() && widened::is_needed(request) {
                 return widened::run(request, ins, outs);
             }
             match request {
@@ -158,16 +156,13 @@ impl Backend for Cpu {
         Ok(())
     }
 
-    unsafe fn run_then(&self, request: &Request, ins: &[Operand<'_>], out: View<'_>, then: &Program<'_>) -> Result<()> {
-        // SAFETY: the caller's, all of them.
+    unsafe fn run_with_epilogue(&self, request: &Request, ins: &[Operand<'_>], out: View<'_>, program: &Program<'_>) -> Result<()> {
+        // SAFETY: the caller's, both.
         unsafe {
             match request {
-                Request::Gemm => answer::gemm(ins, out, Some(then)),
-                Request::Conv(c) => answer::conv_then(request, c, ins, out, then),
-                _ => {
-                    self.run(request, ins, &[Some(out)])?;
-                    self.run_program(then)
-                }
+                Request::Gemm => answer::gemm(ins, out, Some(program)),
+                Request::Conv(c) => answer::conv_with_epilogue(request, c, ins, out, program),
+                _ => Err(operands::malformed(request.name())),
             }
         }
     }

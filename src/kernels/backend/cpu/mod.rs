@@ -16,7 +16,7 @@ pub mod cast;
 mod conv;
 pub mod copy;
 pub mod cummax;
-mod finish;
+mod epilogue;
 pub mod grid;
 pub mod index;
 pub mod math;

@@ -16,6 +16,7 @@ pub(super) fn is_needed(request: &Request) -> bool {
         request,
         Request::Fill(_)
             | Request::Conv(_)
+            | Request::Gemm
             | Request::Pointwise(_)
             | Request::Reduce(_)
             | Request::ArgReduce(_)

@@ -5,7 +5,7 @@ use super::gather::{Gather, GatherPhase, runs};
 use super::geometry::{Patches, Strip, StripRow};
 use super::pairs::{are_a_pair, interleave};
 use super::patches::{clear, fill, room, widen};
-use crate::backend::cpu::finish::ImagesThen;
+use crate::backend::cpu::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
 use crate::backend::cpu::matmul::panels::{ColumnRun, spread};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -190,7 +190,7 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
         };
         together(t).iter().map(of).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
     };
-    ImagesThen::tasks(g.finish, tasks.len().div_ceil(small), &images, &|t| {
+    ImageEpilogue::parallel_for(g.epilogue, tasks.len().div_ceil(small), &images, &|t| {
         for task in together(t) {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
             unsafe { run(g, task, x.get(), y.get()) };

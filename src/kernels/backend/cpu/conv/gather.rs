@@ -5,7 +5,7 @@
 use super::geometry::{Patches, Places, Strip};
 use super::pairs::{are_a_pair, interleave};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
-use crate::backend::cpu::finish::ImagesThen;
+use crate::backend::cpu::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -70,8 +70,8 @@ pub(super) struct Gather<'a, T> {
     pub weights: *const T,
     /// One for each row of each group; may be null.
     pub bias: *const T,
-    /// What is done with the images of the result.
-    pub finish: Option<&'a ImagesThen<'a>>,
+    /// Of the images of the result.
+    pub epilogue: Option<&'a ImageEpilogue<'a>>,
 }
 // SAFETY: only read.
 unsafe impl<T> Sync for Gather<'_, T> {}
@@ -95,7 +95,7 @@ impl<T: CoreNumber> Gather<'_, T> {
         let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
         let is_finite = AtomicBool::new(true);
         let images = |t: usize| self.phases[tasks[t].phase].patches.images(&tasks[t].columns);
-        ImagesThen::tasks(self.finish, tasks.len(), &images, &|t| {
+        ImageEpilogue::parallel_for(self.epilogue, tasks.len(), &images, &|t| {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
             if !unsafe { self.task(&tasks[t], x.get(), y.get()) } {
                 is_finite.store(false, Ordering::Relaxed);

@@ -24,7 +24,7 @@ use self::gather::{Gather, GatherPhase, WeightPlaces};
 use self::geometry::Patches;
 use self::patches::{room, widened};
 use self::turned::turn;
-use super::finish::ImagesThen;
+use super::epilogue::ImageEpilogue;
 use super::matmul::panel_vector::CoreNumber;
 use super::matmul::panels::any_infinite;
 use super::matmul::stored_as::StoredAs;
@@ -47,7 +47,7 @@ pub(super) fn is_packed(s: &ConvShape) -> bool {
 }
 
 /// Computes a pass on operands in the order of the request; the bias is null where there is none. False, and nothing is written, if it has to
-/// be done in another way. What is to be done with images is done with those of a forward pass, but not always (`ImagesThen::has_run`).
+/// be done in another way. A forward pass runs the epilogue on its images, or leaves that to the caller (`ImageEpilogue::has_run`).
 ///
 /// # Safety
 /// All have the elements that the shape says, the output overlaps nothing else, and the request's `accepts` has passed. The machine has the
@@ -58,7 +58,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
     s: &ConvShape,
     [a, b, bias]: [*const S; 3],
     to: *mut S,
-    finish: Option<&ImagesThen<'_>>,
+    epilogue: Option<&ImageEpilogue<'_>>,
 ) -> bool {
     if !is_packed(s) {
         return false;
@@ -66,7 +66,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
     // SAFETY: the caller's.
     unsafe {
         match pass {
-            ConvPass::Forward { .. } => forward::<T, S>(isa, s, [a, b, bias], to, finish),
+            ConvPass::Forward { .. } => forward::<T, S>(isa, s, [a, b, bias], to, epilogue),
             ConvPass::Input { .. } => input::<T, S>(isa, s, a, b, bias, to),
             ConvPass::Weight => {
                 if s.out_channels <= FEW / 2 {
@@ -85,7 +85,7 @@ unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
     s: &ConvShape,
     [x, w, bias]: [*const S; 3],
     y: *mut S,
-    finish: Option<&ImagesThen<'_>>,
+    epilogue: Option<&ImageEpilogue<'_>>,
 ) -> bool {
     let patches = Patches::forward(s);
     let depth = s.in_channels * patches.taps();
@@ -108,7 +108,7 @@ unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
         };
         let phases = [GatherPhase { patches, places: Patches::forward_places(s), weights: places }];
         let gather =
-            Gather { isa, groups: s.groups, rows: s.out_channels, channels: s.in_channels, phases: &phases, weights, bias, finish };
+            Gather { isa, groups: s.groups, rows: s.out_channels, channels: s.in_channels, phases: &phases, weights, bias, epilogue };
         run(&gather, x, y);
     }
     true
@@ -155,7 +155,7 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         }
         let (_bias, bias) = widened::<T, S>(isa, s.groups * s.in_channels, bias);
         let gather =
-            Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias, finish: None };
+            Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias, epilogue: None };
         // What lies outside of the output contributes nothing, not even with infinite weights, which would make results that are not finite.
         run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, numel, weights)
     }
@@ -176,9 +176,9 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
         if winograd::run_if_it_fits(gather, x, y) {
             return true;
         }
-        // What it has computed is not finite.
-        if let Some(finish) = gather.finish {
-            finish.forget();
+        // Results were not finite: all are computed again.
+        if let Some(epilogue) = gather.epilogue {
+            epilogue.restart();
         }
         match shared::fits(gather).filter(|_| S::SAME) {
             Some(phase) => shared::run(gather, phase, x, y.cast()),

@@ -5,7 +5,7 @@
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
-use crate::backend::cpu::finish::Then;
+use crate::backend::cpu::epilogue::Epilogue;
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
@@ -48,10 +48,10 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
         let bias = if g.bias.is_null() { Bias::None } else { Bias::Rows(g.bias) };
         for n in 0..p.batch {
             let (sizes, to) = ((g.rows, plane, depth), y.wrapping_add(n * f.places.image));
-            let then = g.finish.map(|finish| finish.in_image(n));
-            let then: Option<Then<'_>> = then.as_ref().map(|then| then as Then<'_>);
+            let epilogue = g.epilogue.map(|e| e.of_image(n));
+            let epilogue = epilogue.as_ref().map(|e| e as Epilogue<'_>);
             // SAFETY: the caller's.
-            unsafe { packed::product(g.isa, sizes, [weights, image(n)].map(Factor::Numbers), (bias, then), to, true) };
+            unsafe { packed::product(g.isa, sizes, [weights, image(n)].map(Factor::Numbers), (bias, epilogue), to, true) };
         }
         // Nothing is known of them.
         return false;

@@ -282,9 +282,9 @@ fn infinite_weights_and_far_reaching_kernels_are_left_to_plain_loops() {
 }
 
 #[test]
-fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
+fn the_epilogue_runs_once_on_each_image_or_again_after_it_is_computed_again() {
     let mut r = Seed(13);
-    let mut followed = 0;
+    let mut with_epilogue = 0;
     for s in [
         square(5, 1, [64, 64], 28, 3, 1, 1),
         square(5, 1, [20, 40], 20, 1, 1, 0),
@@ -309,7 +309,7 @@ fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
                     // SAFETY: elements of the result; no other thread has them.
                     unsafe { std::slice::from_raw_parts_mut(to.at(start), len) }.iter_mut().for_each(|v| *v *= 2.0);
                 };
-                let images = ImagesThen::new(&double, s.batch, n / s.batch);
+                let images = ImageEpilogue::new(&double, s.batch, n / s.batch);
                 // SAFETY: the buffers have the sizes of the shape.
                 unsafe {
                     assert!(floats::<f32, f32>(best(), pass, &s, from, plain.as_mut_ptr(), None));
@@ -317,7 +317,7 @@ fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
                 }
                 let factor = if images.has_run() { 2.0 } else { 1.0 };
                 assert!(plain.iter().zip(&got).all(|(p, g)| (p * factor).to_bits() == g.to_bits() || p.is_nan() && g.is_nan()), "{s:?}");
-                followed += usize::from(images.has_run());
+                with_epilogue += usize::from(images.has_run());
                 let calls = calls.load(Ordering::Relaxed);
                 assert!(calls == if images.has_run() { n } else { 0 } || calls >= n && !is_finite, "{calls} of {n}: {s:?}");
             }
@@ -325,5 +325,5 @@ fn what_is_done_with_images_is_done_once_or_after_they_are_computed_again() {
     }
     set_num_threads(2);
     // All but those of few images.
-    assert!(followed >= 3 * 4, "only {followed}");
+    assert!(with_epilogue >= 3 * 4, "only {with_epilogue}");
 }

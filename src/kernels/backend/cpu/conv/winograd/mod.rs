@@ -17,7 +17,7 @@ use self::transforms::{PLACES, TilePanels, WeightsToTransform, transform_results
 use super::gather::{Gather, GatherPhase, TASKS, WORTH};
 use super::geometry::{Axis, Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, room};
-use crate::backend::cpu::finish::ImagesThen;
+use crate::backend::cpu::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -122,7 +122,7 @@ unsafe fn run(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) ->
     let tasks = tasks(g, t);
     let (x, y, weights) = (SharedPointer::new(x), SharedPointer::new(y), SharedPointer::new(weights.cast_const()));
     let is_finite = AtomicBool::new(true);
-    ImagesThen::tasks(g.finish, tasks.len(), &|k| t.tiles.images(&tasks[k].tiles), &|k| {
+    ImageEpilogue::parallel_for(g.epilogue, tasks.len(), &|k| t.tiles.images(&tasks[k].tiles), &|k| {
         // SAFETY: each task has results of its own; the rest is the caller's promise.
         if !unsafe { task(g, t, &tasks[k], weights.get(), x.get(), y.get()) } {
             is_finite.store(false, Ordering::Relaxed);

@@ -40,7 +40,7 @@ fn got(isa: InstructionSet, s: &ConvShape, x: &[f32], w: &[f32], bias: &[f32]) -
     let weights = WeightPlaces { start: 0, group: s.out_channels * depth, row: depth, channel: 9, taps: (0..9).collect() };
     let phases = [GatherPhase { patches: Patches::forward(s), places: Patches::forward_places(s), weights }];
     let (groups, rows, channels) = (s.groups, s.out_channels, s.in_channels);
-    let g = Gather { isa, groups, rows, channels, phases: &phases, weights: w.as_ptr(), bias: bias.as_ptr(), finish: None };
+    let g = Gather { isa, groups, rows, channels, phases: &phases, weights: w.as_ptr(), bias: bias.as_ptr(), epilogue: None };
     let tiled = fits(&g)?;
     let [_, _, n] = s.numels()?;
     let mut y = vec![f32::NAN; n];

@@ -30,13 +30,12 @@ impl<T> Factor<T> {
                 let (from, to) = (m.at(row, column).cast::<u8>(), room.as_ptr());
                 let [rs, cs] = [m.rs, m.cs].map(|s| s * size_of::<u16>() as isize);
                 let size = size_of::<T>() as isize;
-                // In the order in which they lie.
-                let is_turned = m.rs == 1;
-                let (outer, inner) = if is_turned { (columns, rows) } else { (rows, columns) };
-                let strides = if is_turned { (cs, rs) } else { (rs, cs) };
+                // The copy has the order of the operand.
+                let is_column_major = m.rs == 1;
+                let (outer, inner, strides) = if is_column_major { (columns, rows, (cs, rs)) } else { (rows, columns, (rs, cs)) };
                 // SAFETY: the caller's; there is room.
                 unsafe { convert(outer, inner, from, strides, to, (inner as isize * size, size)) };
-                let (rs, cs) = if is_turned { (1, rows as isize) } else { (columns as isize, 1) };
+                let (rs, cs) = if is_column_major { (1, rows as isize) } else { (columns as isize, 1) };
                 (Some(room), Mat { ptr: to.cast_const().cast(), rs, cs })
             }
         }

@@ -17,7 +17,7 @@ use self::tile::{LeftLayout, PackedBlock, multiply};
 use super::Mat;
 use super::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::blocks::scratch;
-use crate::backend::cpu::finish::Then;
+use crate::backend::cpu::epilogue::Epilogue;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::error::throw;
@@ -34,7 +34,7 @@ const TALL: usize = 256;
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
 const TASK: usize = 1 << 19;
-/// Columns that a task has at least, if more is done with its results: steps over short rows cost too much.
+/// The fewest columns of a task with an epilogue, which costs too much over short rows.
 const LONG_ROW: usize = 256;
 /// Columns of the right operand up to which rows that are dense along k are read where they lie; the first number is of rows that lie a
 /// multiple of `PAGE` apart, which compete for a few lines of the first cache.
@@ -55,7 +55,7 @@ pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usi
     isa == InstructionSet::Avx2 && m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
 }
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias, with which `then` is done.
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias; then the epilogue runs on it.
 ///
 /// # Panics
 /// With a memory error, if there is no room for what is packed.
@@ -66,7 +66,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     isa: InstructionSet,
     (m, n, k): (usize, usize, usize),
     [a, b]: [Factor<T>; 2],
-    (bias, then): (Bias<T>, Option<Then<'_>>),
+    (bias, epilogue): (Bias<T>, Option<Epilogue<'_>>),
     out: *mut T,
     parallel: bool,
 ) {
@@ -80,10 +80,10 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     let parts = (right / wide).min(left / m.min(TALL)).clamp(1, k.div_ceil(depth));
     let deep = (parts * depth).min(k);
     let tall = m.div_ceil(m.div_ceil((left / parts).max(ROWS)));
-    // Tasks divide rows first, and columns where there are too few rows: long rows of the result are in one task, also for what follows.
+    // Tasks divide rows first, and columns where there are too few rows: long rows of the result are in one task, also for the epilogue.
     let panels = wide / width;
     let wanted = if parallel { (tall * wide * deep / TASK).clamp(1, TASKS) } else { 1 };
-    let most = if then.is_some() { (wide / LONG_ROW).max(1) } else { wanted };
+    let most = if epilogue.is_some() { (wide / LONG_ROW).max(1) } else { wanted };
     let across = panels.div_ceil(panels.div_ceil(wanted.div_ceil(tall.div_ceil(ROWS)).min(most)));
     let rows = tall.div_ceil(tall.div_ceil(ROWS).max(wanted.div_ceil(across)));
     // Rows that are read where they lie.
@@ -159,12 +159,12 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                         // SAFETY: the caller's; everything is packed, and each task has results of its own.
                         unsafe { multiply::<T>(isa, &block) };
                     }
-                    if let Some(then) = then.filter(|_| first + deep == k) {
+                    if let Some(epilogue) = epilogue.filter(|_| first + deep == k) {
                         let start = (i + row) * n + j + column;
                         if wide == n {
-                            then(start, tall * n);
+                            epilogue(start, tall * n);
                         } else {
-                            (0..tall).for_each(|r| then(start + r * n, wide));
+                            (0..tall).for_each(|r| epilogue(start + r * n, wide));
                         }
                     }
                 });
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_with_results_is_done_once_with_each_after_its_last_sum() {
+    fn the_epilogue_runs_once_on_each_result_after_its_last_sum() {
         // Several parts of the depth, of columns and of rows.
         for (m, n, k) in [(33, 65, 300), (131, 200, 40), (9, 2100, 530), (1100, 80, 259), (3, 4200, 1300)] {
             let number = |i: usize| (i % 11) as f32 - 5.0;
