@@ -479,13 +479,13 @@ impl CoreNumber for f64 {
     }
 }
 
-/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has. After `for avx2:` there is the instance of
-/// AVX2 alone on x86-64, which machines with AVX-512 run, too; tests have that of the least vectors beside it.
+/// `$name` runs `$body::<V, ..>` with the vectors of an instruction set, which the machine has. After `not base:` there is no instance of the
+/// least vectors on x86-64 outside of tests.
 macro_rules! on_vectors {
-    (for avx2: $($rest:tt)+) => {
-        on_vectors! { @avx2 $($rest)+ }
+    (not base: $($rest:tt)+) => {
+        on_vectors! { @only_in_tests $($rest)+ }
     };
-    (@$widest:ident $(#[$doc:meta])* fn $name:ident<T $(, $S:ident: $bound:path)?>($($a:ident: $t:ty),+ $(,)?) $(-> $r:ty)? = $body:ident) => {
+    (@$base:ident $(#[$doc:meta])* fn $name:ident<T $(, $S:ident: $bound:path)?>($($a:ident: $t:ty),+ $(,)?) $(-> $r:ty)? = $body:ident) => {
         $(#[$doc])*
         ///
         /// # Safety
@@ -495,7 +495,6 @@ macro_rules! on_vectors {
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    #[allow(dead_code, reason = "not if AVX2 is the widest")]
                     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
                     unsafe fn avx512<T: CoreNumber $(, $S: $bound)?>($($a: $t),+) $(-> $r)? {
                         // SAFETY: the caller's.
@@ -508,18 +507,18 @@ macro_rules! on_vectors {
                     }
                     use $crate::backend::cpu::num::InstructionSet;
                     match isa {
-                        InstructionSet::Avx512 => return $widest::<T $(, $S)?>($($a),+),
+                        InstructionSet::Avx512 => return avx512::<T $(, $S)?>($($a),+),
                         InstructionSet::Avx2 => return avx2::<T $(, $S)?>($($a),+),
                         InstructionSet::Base => {}
                     }
                 }
                 let _ = isa;
-                $crate::backend::cpu::matmul::panel_vector::on_base!($widest, $body::<T::Base $(, $S)?>($($a),+))
+                $crate::backend::cpu::matmul::panel_vector::on_base!($base, $body::<T::Base $(, $S)?>($($a),+))
             }
         }
     };
     ($($all:tt)+) => {
-        on_vectors! { @avx512 $($all)+ }
+        on_vectors! { @always $($all)+ }
     };
 }
 pub(in crate::backend::cpu) use on_vectors;
@@ -527,25 +526,30 @@ pub(in crate::backend::cpu) use on_vectors;
 /// The call for the machine's least vectors, if there is an instance for them: see `on_vectors`.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 macro_rules! on_base {
-    ($widest:ident, $call:expr) => {
+    ($base:ident, $call:expr) => {
         $call
     };
 }
 #[cfg(not(any(test, not(target_arch = "x86_64"))))]
 macro_rules! on_base {
-    (avx512, $call:expr) => {
+    (always, $call:expr) => {
         $call
     };
-    (avx2, $call:expr) => {
-        unreachable!("a kernel for AVX2 was asked to run on another instruction set")
+    (only_in_tests, $call:expr) => {
+        unreachable!("a kernel for AVX2 and up was asked to run on another instruction set")
     };
 }
 pub(in crate::backend::cpu) use on_base;
 
 /// Columns of a panel, and lanes of a vector, of an instruction set.
 pub(in crate::backend::cpu) fn widths<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> (usize, usize) {
-    let [width, lanes, _] = sizes::<T>(isa);
+    let [width, lanes, ..] = sizes::<T>(isa);
     (width, lanes)
+}
+
+/// The most rows of a tile.
+pub(in crate::backend::cpu) fn tile_rows<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> usize {
+    sizes::<T>(isa)[3]
 }
 
 /// Columns of the widest panel.
@@ -553,9 +557,9 @@ pub(in crate::backend::cpu) fn widest<T: CoreNumber>(isa: crate::backend::cpu::n
     sizes::<T>(isa)[2]
 }
 
-fn sizes<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> [usize; 3] {
-    fn of<V: PanelVector>() -> [usize; 3] {
-        [V::WIDTH, V::LANES, V::WIDE * V::LANES]
+fn sizes<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> [usize; 4] {
+    fn of<V: PanelVector>() -> [usize; 4] {
+        [V::WIDTH, V::LANES, V::WIDE * V::LANES, V::ROWS]
     }
     #[cfg(target_arch = "x86_64")]
     {

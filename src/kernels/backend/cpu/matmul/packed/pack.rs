@@ -18,7 +18,7 @@ pub(super) fn room_of_rows<T: CoreNumber>(isa: InstructionSet, rows: usize, dept
     unsafe { rows_room::<T>(isa, rows, depth) }
 }
 
-on_vectors! { for avx2:
+on_vectors! { not base:
     fn rows_room<T>(rows: usize, depth: usize) -> usize = rows_room_on
 }
 
@@ -27,7 +27,7 @@ unsafe fn rows_room_on<V: PanelVector>(rows: usize, depth: usize) -> usize {
     panels_of_rows::<V>(rows).map(|p| p.rows * depth).sum::<usize>().next_multiple_of(V::LANES) + V::LANES
 }
 
-on_vectors! { for avx2:
+on_vectors! { not base:
     /// Packs `columns` columns of a right operand, panel after panel; a last one with fewer columns is filled with zeros.
     fn pack_columns<T>(depth: usize, columns: usize, x: Mat<T>, to: *mut T) = pack_columns_on
 }
@@ -77,7 +77,7 @@ unsafe fn copy_row<V: PanelVector>(from: *const V::Number, to: *mut V::Number) {
     }
 }
 
-on_vectors! { for avx2:
+on_vectors! { not base:
     /// Packs `rows` rows of a left operand, panel after panel.
     fn pack_rows<T>(rows: usize, depth: usize, x: Mat<T>, to: *mut T) = pack_rows_on
 }

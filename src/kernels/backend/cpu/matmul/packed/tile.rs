@@ -3,6 +3,13 @@
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
 use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 
+/// Panels of the right operand that meet some rows before the next rows do, where they are too large for the first cache: a panel of rows stays
+/// there (8 KB), and these in the second one (384 KB).
+const TOGETHER: usize = 8;
+
+/// Steps by which lines of the right operand are asked for before they are read, where they come from the second cache.
+const AHEAD: usize = 16;
+
 /// Rows that lie together in a packed left operand, of which `here` are rows of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PanelOfRows {
@@ -80,7 +87,7 @@ pub(super) struct PackedBlock<T> {
     pub bias: Bias<T>,
 }
 
-on_vectors! { for avx2:
+on_vectors! { not base:
     /// Computes the product.
     fn multiply<T>(p: &PackedBlock<T>) = multiply_on
 }
@@ -89,12 +96,12 @@ on_vectors! { for avx2:
 /// The operands are readable, and the output is writable; nothing else writes there.
 #[inline(always)]
 unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
-    for (q, column) in (0..p.columns).step_by(V::WIDTH).enumerate() {
-        let width = V::WIDTH.min(p.columns - column);
-        let b = p.b.wrapping_add(q * p.panel);
-        let (mut a, mut bias, mut out) = (p.a, p.bias.at(0, column), p.out.wrapping_add(column));
+    let together = if V::VECTORS > 2 { TOGETHER } else { 1 } * V::WIDTH;
+    for first in (0..p.columns).step_by(together) {
+        let columns = first..p.columns.min(first + together);
+        let (mut a, mut bias, mut out) = (p.a, p.bias.at(0, 0), p.out);
         for panel in panels_of_rows::<V>(p.rows) {
-            if let (0, LeftLayout::Strided(rs)) = (q, p.layout) {
+            if let (0, LeftLayout::Strided(rs)) = (first, p.layout) {
                 // Rows that come next are fetched while these are multiplied.
                 for r in 0..panel.rows as isize {
                     let next = a.wrapping_offset((panel.rows as isize + r) * rs);
@@ -103,36 +110,11 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                     }
                 }
             }
-            let steps = match p.layout {
-                LeftLayout::Packed => (1, panel.rows as isize),
-                LeftLayout::Strided(rs) => (rs, 1),
-            };
-            macro_rules! tile {
-                ($R:literal, $here:expr) => {
-                    // SAFETY: the caller's.
-                    unsafe {
-                        match width.div_ceil(V::LANES) {
-                            1 => tile::<V, $R, 1>(p, (a, steps), b, bias, (out, $here, width)),
-                            3 if V::VECTORS == 3 => tile::<V, $R, 3>(p, (a, steps), b, bias, (out, $here, width)),
-                            _ => tile::<V, $R, 2>(p, (a, steps), b, bias, (out, $here, width)),
-                        }
-                    }
-                };
-            }
-            match (panel.rows, p.layout) {
-                (_, LeftLayout::Strided(rs)) if panel.here < panel.rows => {
-                    // The rows that a panel lacks are not there to be read.
-                    for _ in 0..panel.here {
-                        tile!(1, 1);
-                        a = a.wrapping_offset(rs);
-                        out = out.wrapping_add(p.out_rs);
-                        bias = bias.at(1, 0);
-                    }
-                    break;
-                }
-                (8, _) if V::ROWS == 8 => tile!(8, panel.here),
-                (6, _) if V::ROWS == 6 => tile!(6, panel.here),
-                _ => tile!(4, panel.here),
+            for column in columns.clone().step_by(V::WIDTH) {
+                let width = V::WIDTH.min(p.columns - column);
+                let b = p.b.wrapping_add(column / V::WIDTH * p.panel);
+                // SAFETY: the caller's.
+                unsafe { rows_by_columns::<V>(p, panel, (a, b), bias.at(0, column), (out.wrapping_add(column), width)) };
             }
             a = match p.layout {
                 LeftLayout::Packed => a.wrapping_add(panel.rows * p.depth),
@@ -141,6 +123,50 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
             out = out.wrapping_add(panel.here * p.out_rs);
             bias = bias.at(panel.here, 0);
         }
+    }
+}
+
+/// A panel of rows with one of columns.
+///
+/// # Safety
+/// As for `multiply`.
+#[inline(always)]
+unsafe fn rows_by_columns<V: PanelVector>(
+    p: &PackedBlock<V::Number>,
+    panel: PanelOfRows,
+    (mut a, b): (*const V::Number, *const V::Number),
+    mut bias: Bias<V::Number>,
+    (mut out, width): (*mut V::Number, usize),
+) {
+    let steps = match p.layout {
+        LeftLayout::Packed => (1, panel.rows as isize),
+        LeftLayout::Strided(rs) => (rs, 1),
+    };
+    macro_rules! tile {
+        ($R:literal, $here:expr) => {
+            // SAFETY: the caller's.
+            unsafe {
+                match width.div_ceil(V::LANES) {
+                    1 => tile::<V, $R, 1>(p, (a, steps), b, bias, (out, $here, width)),
+                    3 if V::VECTORS == 3 => tile::<V, $R, 3>(p, (a, steps), b, bias, (out, $here, width)),
+                    _ => tile::<V, $R, 2>(p, (a, steps), b, bias, (out, $here, width)),
+                }
+            }
+        };
+    }
+    match (panel.rows, p.layout) {
+        (_, LeftLayout::Strided(rs)) if panel.here < panel.rows => {
+            // The rows that a panel lacks are not there to be read.
+            for _ in 0..panel.here {
+                tile!(1, 1);
+                a = a.wrapping_offset(rs);
+                out = out.wrapping_add(p.out_rs);
+                bias = bias.at(1, 0);
+            }
+        }
+        (8, _) if V::ROWS == 8 => tile!(8, panel.here),
+        (6, _) if V::ROWS == 6 => tile!(6, panel.here),
+        _ => tile!(4, panel.here),
     }
 }
 
@@ -170,6 +196,9 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 let mut row = [V::zero(); C];
                 for c in 0..C {
                     row[c] = V::load(b.wrapping_add(k * V::WIDTH + c * V::LANES));
+                    if V::VECTORS > 2 {
+                        bring_line(b.wrapping_add((k + AHEAD) * V::WIDTH + c * V::LANES));
+                    }
                 }
                 for r in 0..R {
                     let x = V::splat(*a.wrapping_offset(r as isize * rs + k as isize * cs));
