@@ -18,15 +18,22 @@ use super::gather::{Gather, GatherPhase, TASKS, WORTH};
 use super::geometry::{Axis, Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, room};
 use crate::backend::cpu::epilogue::ImageEpilogue;
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
+use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use std::any::TypeId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The most elements of all transformed tiles that are few: each task reads them.
+const FEW: usize = 1 << 20;
+/// Elements of the transformed weights of a task where tiles are few.
+const BLOCK: usize = 1 << 17;
+/// Tiles that one task transforms where they are few, counted for each channel.
+const EACH: usize = 1 << 10;
 /// Elements of a task's transformed tiles, which stay in the second cache.
 const TILES: usize = 1 << 16;
 /// Rows of the result that are multiplied before they are transformed back.
@@ -38,6 +45,8 @@ const WEIGHT_ROWS: usize = 16;
 /// What transforms take, in multiply-adds: of one weight, also where all transformed ones are too many for the caches, and of a tile of one
 /// channel or row.
 const WEIGHT_COST: [usize; 2] = [700, 2500];
+/// As the first, of weights that are multiplied at once.
+const WEIGHT_COST_NEAR: usize = 100;
 const TILE_COST: usize = 150;
 /// Transformed weights that the caches hold.
 const CACHED: usize = 1 << 21;
@@ -48,6 +57,22 @@ struct Tiled<'a> {
     tiles: Patches,
     /// Where the weight lies that meets row `i` and column `j` of a patch, at `3 i + j`.
     taps: [usize; 9],
+    /// Whether there are few tiles for many weights.
+    are_few: bool,
+}
+
+impl Tiled<'_> {
+    /// Tiles of all images.
+    fn columns(&self) -> usize {
+        self.tiles.batch.saturating_mul(self.tiles.positions())
+    }
+
+    /// The vectors of a panel if there are few tiles, and lanes of a vector: one panel of all, if that may be.
+    fn few_vectors(&self, isa: InstructionSet) -> (usize, usize) {
+        let ((width, lanes), widest) = (widths::<f32>(isa), widest::<f32>(isa));
+        let columns = self.columns().next_multiple_of(lanes);
+        (if columns <= widest { columns } else { width } / lanes, lanes)
+    }
 }
 
 /// A part of the result.
@@ -74,12 +99,17 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
         }
     }
     let tiles = p.in_tiles();
-    let (all, results) = (tiles.batch.saturating_mul(tiles.positions()), p.batch.saturating_mul(p.positions()));
     let weights = g.channels * g.rows;
-    let weight_cost = WEIGHT_COST[usize::from(PLACES * weights > CACHED)];
-    let plain = results.saturating_mul(9 * weights);
+    let mut tiled = Tiled { phase, tiles, taps, are_few: false };
+    let all = tiled.columns();
+    tiled.are_few = all.saturating_mul(PLACES * g.channels) <= FEW && PLACES * weights > CACHED;
+    let plain = p.batch.saturating_mul(p.positions()).saturating_mul(9 * weights);
+    let weight_cost = match tiled.are_few {
+        true => WEIGHT_COST_NEAR,
+        false => WEIGHT_COST[usize::from(PLACES * weights > CACHED)],
+    };
     let ours = all.saturating_mul(PLACES * weights + TILE_COST * (g.channels + g.rows)).saturating_add(weight_cost * weights);
-    (ours < plain).then_some(Tiled { phase, tiles, taps })
+    (ours < plain).then_some(tiled)
 }
 
 /// Computes it in this way if that may be and gains. True means that it has been done, and that all results are finite.
@@ -100,35 +130,142 @@ pub(super) unsafe fn run_if_it_fits<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_
 /// # Safety
 /// As for `Gather::run`; the tiles are those of `fits`.
 unsafe fn run(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> bool {
+    // SAFETY: the caller's.
+    unsafe { if t.are_few { by_rows(g, t, x, y) } else { by_tiles(g, t, x, y) } }
+}
+
+/// Transformed weights, or tiles: place `p` lies `p * slab` behind the start.
+#[derive(Debug, Clone, Copy)]
+struct Slabs {
+    start: *const f32,
+    slab: usize,
+}
+// SAFETY: only read.
+unsafe impl Sync for Slabs {}
+
+/// All weights are transformed first. Then each task transforms some tiles, and multiplies them.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn by_tiles(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> bool {
     let slab = g.rows * g.channels + APART;
     let (_weights, weights) = room::<f32>(g.groups * PLACES * slab);
-    let from = &t.phase.weights;
     let blocks = g.rows.div_ceil(WEIGHT_ROWS);
     let to = SharedPointer::new(weights);
     parallel_for(g.groups * blocks, |k| {
         let (group, first) = (k / blocks, k % blocks * WEIGHT_ROWS);
-        let w = WeightsToTransform {
-            from: g.weights.wrapping_add(from.at(group, 0, 0)),
-            row: from.row,
-            channel: from.channel,
-            taps: t.taps,
-            channels: g.channels,
-            to: to.at(group * PLACES * slab),
-            slab,
-        };
         // SAFETY: each task writes rows of its own; the rest is the caller's promise.
-        unsafe { transform_weights::<f32>(g.isa, &w, first..g.rows.min(first + WEIGHT_ROWS)) };
+        unsafe { weights_of(g, t, group, first..g.rows.min(first + WEIGHT_ROWS), to.at(group * PLACES * slab + first * g.channels), slab) };
     });
     let tasks = tasks(g, t);
     let (x, y, weights) = (SharedPointer::new(x), SharedPointer::new(y), SharedPointer::new(weights.cast_const()));
+    let (width, lanes) = widths::<f32>(g.isa);
     let is_finite = AtomicBool::new(true);
     ImageEpilogue::parallel_for(g.epilogue, tasks.len(), &|k| t.tiles.images(&tasks[k].tiles), &|k| {
+        let task = &tasks[k];
+        let tile_slab = task.tiles.len().div_ceil(width) * g.channels * width + APART;
+        let (_tiles, tiles) = room::<f32>(PLACES * tile_slab);
+        let to = TilePanels { to: tiles, slab: tile_slab, vectors: width / lanes, panel: g.channels * width };
+        let weights = Slabs { start: weights.get().wrapping_add(task.group * PLACES * slab + task.rows.start * g.channels), slab };
         // SAFETY: each task has results of its own; the rest is the caller's promise.
-        if !unsafe { task(g, t, &tasks[k], weights.get(), x.get(), y.get()) } {
-            is_finite.store(false, Ordering::Relaxed);
+        unsafe {
+            tiles_of(g, t, task.group, &task.tiles, 0..g.channels, x.get(), to);
+            if !products(g, t, task, weights, to, y.get()) {
+                is_finite.store(false, Ordering::Relaxed);
+            }
         }
     });
     is_finite.into_inner()
+}
+
+/// All tiles are transformed first. Then each task transforms the weights of some rows, which stay in the second cache, and multiplies them: all
+/// transformed weights together would be read and written where there is little to multiply them with.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn by_rows(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> bool {
+    let (columns, channels) = (t.columns(), g.channels);
+    let (vectors, lanes) = t.few_vectors(g.isa);
+    let (width, panels) = (vectors * lanes, columns.div_ceil(vectors * lanes));
+    let slab = panels * channels * width + APART;
+    let (_tiles, tiles) = room::<f32>(g.groups * PLACES * slab);
+    let (x, y, to) = (SharedPointer::new(x), SharedPointer::new(y), SharedPointer::new(tiles));
+    let panels_of = |group: usize| TilePanels { to: to.at(group * PLACES * slab), slab, vectors, panel: channels * width };
+    let each = (EACH / columns).clamp(1, channels);
+    let blocks = channels.div_ceil(each);
+    parallel_for(g.groups * blocks, |k| {
+        let (group, first) = (k / blocks, k % blocks * each);
+        let channels = first..channels.min(first + each);
+        // SAFETY: each task writes channels of its own; the rest is the caller's promise.
+        unsafe { tiles_of(g, t, group, &(0..columns), channels, x.get(), panels_of(group)) };
+    });
+    let rows = (BLOCK / (PLACES * channels)).clamp(1, ROWS);
+    // Whole tiles of six or eight rows.
+    let rows = if rows >= 24 { 24 } else { 12.min(rows.next_multiple_of(6)) };
+    let blocks = g.rows.div_ceil(rows);
+    let is_finite = AtomicBool::new(true);
+    ImageEpilogue::parallel_for(g.epilogue, g.groups * blocks, &|_| 0..t.tiles.batch, &|k| {
+        let (group, first) = (k / blocks, k % blocks * rows);
+        let task = TileTask { group, tiles: 0..columns, rows: first..g.rows.min(first + rows) };
+        let slab = rows * channels + APART;
+        let (_weights, weights) = room::<f32>(PLACES * slab);
+        // SAFETY: each task has results of its own; the rest is the caller's promise.
+        unsafe {
+            weights_of(g, t, group, task.rows.clone(), weights, slab);
+            if !products(g, t, &task, Slabs { start: weights, slab }, panels_of(group), y.get()) {
+                is_finite.store(false, Ordering::Relaxed);
+            }
+        }
+    });
+    is_finite.into_inner()
+}
+
+/// Transforms the weights of some rows; those of the first row go to `to`.
+///
+/// # Safety
+/// As for `run`; there is room.
+unsafe fn weights_of(g: &Gather<'_, f32>, t: &Tiled<'_>, group: usize, rows: Range<usize>, to: *mut f32, slab: usize) {
+    let from = &t.phase.weights;
+    let w = WeightsToTransform {
+        from: g.weights.wrapping_add(from.at(group, rows.start, 0)),
+        row: from.row,
+        channel: from.channel,
+        taps: t.taps,
+        channels: g.channels,
+        to,
+        slab,
+    };
+    // SAFETY: the caller's.
+    unsafe { transform_weights::<f32>(g.isa, &w, 0..rows.len()) };
+}
+
+/// Transforms some tiles of some channels.
+///
+/// # Safety
+/// As for `run`; there is room.
+unsafe fn tiles_of(
+    g: &Gather<'_, f32>,
+    t: &Tiled<'_>,
+    group: usize,
+    tiles: &Range<usize>,
+    channels: Range<usize>,
+    x: *const f32,
+    to: TilePanels<f32>,
+) {
+    let (p, lanes) = (&t.tiles, widths::<f32>(g.isa).1);
+    let strip = Strip::new(p, tiles.start, tiles.end, true);
+    let plan = LoadPlan::new(&strip, lanes);
+    let (_strip, buffer) = room::<f32>(strip.size);
+    let width = to.vectors * lanes;
+    // SAFETY: there is room; the rest is the caller's promise.
+    unsafe {
+        clear(strip.size, buffer);
+        for c in channels {
+            let x = x.wrapping_add((group * g.channels + c) * p.plane());
+            fill::<f32, f32>(g.isa, p, &strip, x, buffer);
+            transform_tiles::<f32>(g.isa, &plan, buffer, &strip, TilePanels { to: to.to.wrapping_add(c * width), ..to });
+        }
+    }
 }
 
 fn tasks(g: &Gather<'_, f32>, t: &Tiled<'_>) -> Vec<TileTask> {
@@ -154,29 +291,14 @@ fn tasks(g: &Gather<'_, f32>, t: &Tiled<'_>) -> Vec<TileTask> {
     tasks
 }
 
+/// The results of a task, of transformed weights of its rows and transformed tiles. True means that all are finite.
+///
 /// # Safety
 /// As for `run`.
-unsafe fn task(g: &Gather<'_, f32>, t: &Tiled<'_>, task: &TileTask, weights: *const f32, x: *const f32, y: *mut f32) -> bool {
-    let (width, lanes) = widths::<f32>(g.isa);
+unsafe fn products(g: &Gather<'_, f32>, t: &Tiled<'_>, task: &TileTask, weights: Slabs, tiles: TilePanels<f32>, y: *mut f32) -> bool {
+    let lanes = widths::<f32>(g.isa).1;
     let (p, places) = (&t.tiles, &t.phase.places);
-    let (channels, columns) = (g.channels, task.tiles.len());
-    let panels = columns.div_ceil(width);
-    let strip = Strip::new(p, task.tiles.start, task.tiles.end, true);
-    let plan = LoadPlan::new(&strip, lanes);
-    let (_strip, buffer) = room::<f32>(strip.size);
-    let slab = panels * channels * width + APART;
-    let (_tiles, tiles) = room::<f32>(PLACES * slab);
-    let group = x.wrapping_add(task.group * channels * p.plane());
-    // SAFETY: there is room; the rest is the caller's promise.
-    unsafe {
-        clear(strip.size, buffer);
-        for c in 0..channels {
-            let x = group.wrapping_add(c * p.plane());
-            fill::<f32, f32>(g.isa, p, &strip, x, buffer);
-            let to = TilePanels { to: tiles.wrapping_add(c * width), slab, vectors: width / lanes, panel: channels * width };
-            transform_tiles::<f32>(g.isa, &plan, buffer, &strip, to);
-        }
-    }
+    let (channels, columns, width) = (g.channels, task.tiles.len(), tiles.vectors * lanes);
     // Rows that are transformed back in whole vectors.
     let pitch = columns.next_multiple_of(lanes);
     let product_slab = ROWS.min(task.rows.len()) * pitch + APART;
@@ -184,24 +306,22 @@ unsafe fn task(g: &Gather<'_, f32>, t: &Tiled<'_>, task: &TileTask, weights: *co
     let (_results, results) = room::<f32>(4 * pitch);
     let runs = [ColumnRun { column: 0, len: pitch, at: 0 }];
     let depth = channels.div_ceil(channels.div_ceil(block_depth::<f32>(g.isa, width)));
-    let weight_slab = g.rows * channels + APART;
-    let weights = weights.wrapping_add(task.group * PLACES * weight_slab);
     let plane = places.sizes.iter().product::<usize>();
     let mut is_finite = true;
-    for first in task.rows.clone().step_by(ROWS) {
-        let rows = ROWS.min(task.rows.end - first);
+    for first in (0..task.rows.len()).step_by(ROWS) {
+        let rows = ROWS.min(task.rows.len() - first);
         for place in 0..PLACES {
             for k in (0..channels).step_by(depth) {
                 let product = PanelProduct {
                     rows,
                     columns: pitch,
                     depth: Depth::Dense(depth.min(channels - k)),
-                    a: weights.wrapping_add(place * weight_slab + first * channels + k),
+                    a: weights.start.wrapping_add(place * weights.slab + first * channels + k),
                     a_rs: channels as isize,
-                    next: weight_slab as isize,
-                    b: tiles.cast_const().wrapping_add(place * slab + k * width),
-                    panel: channels * width,
-                    vectors: width / lanes,
+                    next: weights.slab as isize,
+                    b: tiles.to.cast_const().wrapping_add(place * tiles.slab + k * width),
+                    panel: tiles.panel,
+                    vectors: tiles.vectors,
                     out: products.wrapping_add(place * product_slab),
                     out_rs: pitch as isize,
                     runs: &runs,
@@ -209,14 +329,14 @@ unsafe fn task(g: &Gather<'_, f32>, t: &Tiled<'_>, task: &TileTask, weights: *co
                     add: k > 0,
                     bias: std::ptr::null(),
                 };
-                // SAFETY: as above.
+                // SAFETY: the caller's.
                 let _ = unsafe { multiply::<f32>(g.isa, &product) };
             }
         }
         interrupt::check();
         for r in 0..rows {
-            let row = task.group * g.rows + first + r;
-            // SAFETY: as above.
+            let row = task.group * g.rows + task.rows.start + first + r;
+            // SAFETY: the caller's.
             unsafe {
                 let bias = if g.bias.is_null() { 0.0 } else { *g.bias.add(row) };
                 let from = products.cast_const().wrapping_add(r * pitch);

@@ -42,11 +42,17 @@ fn got(isa: InstructionSet, s: &ConvShape, x: &[f32], w: &[f32], bias: &[f32]) -
     let (groups, rows, channels) = (s.groups, s.out_channels, s.in_channels);
     let g = Gather { isa, groups, rows, channels, phases: &phases, weights: w.as_ptr(), bias: bias.as_ptr(), epilogue: None };
     let tiled = fits(&g)?;
+    assert_eq!(tiled.are_few, few_tiles().contains(s));
     let [_, _, n] = s.numels()?;
     let mut y = vec![f32::NAN; n];
     // SAFETY: all have the elements of the shape.
     let is_finite = unsafe { run(&g, &tiled, x.as_ptr(), y.as_mut_ptr()) };
     Some((y, is_finite))
+}
+
+/// Few tiles for many weights: one panel of them and two, with tails of rows and of channels.
+fn few_tiles() -> [ConvShape; 3] {
+    [shape(2, 1, [371, 360], [7, 7], 1), shape(1, 2, [512, 270], [5, 7], 1), shape(5, 1, [300, 450], [8, 9], 0)]
 }
 
 /// The result of the definition at `(n, channel, h, w)`, in float64, and the sum of its terms without their signs.
@@ -83,7 +89,10 @@ fn results_are_those_of_the_definition_within_some_roundings() {
         shape(2, 3, [32, 40], [16, 17], 2),
         shape(20, 1, [30, 90], [5, 4], 1),
         shape(1, 1, [400, 24], [12, 31], 1),
-    ] {
+    ]
+    .into_iter()
+    .chain(few_tiles())
+    {
         let [x, w, _] = s.numels().expect("few");
         let (x, w, bias) = (numbers(x, 1), numbers(w, 2), numbers(s.groups * s.out_channels, 3));
         for isa in sets() {

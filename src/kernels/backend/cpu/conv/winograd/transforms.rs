@@ -20,6 +20,10 @@ use std::ops::Range;
 
 /// Places of a transformed tile.
 pub(super) const PLACES: usize = 16;
+/// Weights of a channel.
+const TAPS: usize = 9;
+/// Numbers in the largest squares of lanes that hold a vector of each of `TAPS` weights.
+const TRANSPOSED: usize = 16 * 16;
 
 /// B times a column of four.
 #[inline(always)]
@@ -87,7 +91,7 @@ pub(super) struct WeightsToTransform<T> {
     pub from: *const T,
     pub row: usize,
     pub channel: usize,
-    /// Where each of the nine weights lies.
+    /// Where each of the nine weights lies; they are neighbours.
     pub taps: [usize; 9],
     pub channels: usize,
     pub to: *mut T,
@@ -104,25 +108,41 @@ on_vectors! {
 /// The weights are readable, and there is room.
 #[inline(always)]
 unsafe fn weights_on<V: PanelVector>(w: &WeightsToTransform<V::Number>, rows: Range<usize>) {
+    let start = w.taps.iter().copied().min().unwrap_or(0);
+    let taps = w.taps.map(|t| t - start);
+    debug_assert!(taps.iter().all(|t| *t < TAPS), "the nine weights of a channel lie together");
     for near in (0..w.channels).step_by(2 * V::LANES) {
         for r in rows.clone() {
             // Two vectors of a row, so that whole lines are written.
             for first in (near..w.channels.min(near + 2 * V::LANES)).step_by(V::LANES) {
                 let n = V::LANES.min(w.channels - first);
-                let from = w.from.wrapping_add(r * w.row + first * w.channel);
+                let from = w.from.wrapping_add(r * w.row + first * w.channel + start);
                 let to = w.to.wrapping_add(r * w.channels + first);
-                let mut lanes = [[V::Number::ZERO; 16]; 9];
+                // A vector for each weight of a channel, with as many rows more as a square of lanes has.
+                let mut lanes = [V::Number::ZERO; TRANSPOSED];
                 // SAFETY: the caller's.
                 unsafe {
-                    for c in 0..n {
-                        for t in 0..9 {
-                            lanes[t][c] = *from.add(c * w.channel + w.taps[t]);
+                    for t in (0..TAPS).step_by(V::LANES) {
+                        let here = V::LANES.min(TAPS - t);
+                        let (at, to) =
+                            (|c: usize| from.wrapping_add(c.min(n - 1) * w.channel + t), lanes.as_mut_ptr().wrapping_add(t * V::LANES));
+                        if here == V::LANES {
+                            V::put_transposed(|c| V::load(at(c)), to, V::LANES);
+                        } else if here > 1 {
+                            V::put_transposed(|c| V::load_first(at(c), here), to, V::LANES);
+                        } else {
+                            for c in 0..n {
+                                lanes[t * V::LANES + c] = *from.add(c * w.channel + t);
+                            }
                         }
                     }
                     let half = V::splat(V::Number::HALF);
                     let mut columns = [[V::zero(); 4]; 3];
                     for j in 0..3 {
-                        let g = [V::load(lanes[j].as_ptr()), V::load(lanes[3 + j].as_ptr()), V::load(lanes[6 + j].as_ptr())];
+                        let mut g = [V::zero(); 3];
+                        for i in 0..3 {
+                            g[i] = V::load(lanes.as_ptr().wrapping_add(taps[3 * i + j] * V::LANES));
+                        }
                         columns[j] = weight_side(g, half);
                     }
                     for i in 0..4 {
