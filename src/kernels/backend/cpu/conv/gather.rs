@@ -7,7 +7,9 @@ use super::pairs::{are_a_pair, interleave};
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
 use crate::backend::cpu::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
-use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, multiply};
+use crate::backend::cpu::matmul::panels::{
+    ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, has_dense_loops, multiply,
+};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::InstructionSet;
@@ -124,10 +126,13 @@ impl<T: CoreNumber> Gather<'_, T> {
             let wanted = (work / WORTH).clamp(1, TASKS);
             let (together, split) = self.division(f, columns, panels, wanted);
             let each = self.rows.div_ceil(split).next_multiple_of(8);
+            let chunks = panels.div_ceil(together);
             for group in 0..self.groups {
-                for c in (0..columns).step_by(together * width) {
+                for c in 0..chunks {
+                    // As even as panels allow.
+                    let [first, end] = [c, c + 1].map(|c| columns.min(c * panels / chunks * width));
                     for r in (0..self.rows).step_by(each) {
-                        let (columns, rows) = (c..columns.min(c + together * width), r..self.rows.min(r + each));
+                        let (columns, rows) = (first..end, r..self.rows.min(r + each));
                         tasks.push(GatherTask { phase, is_pair, group, columns, rows });
                     }
                 }
@@ -176,14 +181,14 @@ impl<T: CoreNumber> Gather<'_, T> {
         // SAFETY: the caller's, here and below.
         unsafe {
             if S::SAME && !task.is_pair {
-                return self.products(task, task.phase, x, Some((y.cast(), plane))).is_finite;
+                return self.products(task, task.phase..task.phase + 1, x, Some((y.cast(), plane)))[0].is_finite;
             }
-            let one = self.products(task, task.phase, x, None);
-            if !task.is_pair {
+            let mut made = self.products(task, task.phase..task.phase + 1 + usize::from(task.is_pair), x, None).into_iter();
+            let one = made.next().expect("as many as phases");
+            let Some(two) = made.next() else {
                 put(&one.runs, task.rows.len(), y, (plane, step), |r, c| S::narrow(*one.sums.add(r * one.columns + c)));
                 return one.is_finite;
-            }
-            let two = self.products(task, task.phase + 1, x, None);
+            };
             for r in 0..task.rows.len() {
                 let from = [one.sums.cast_const().add(r * one.columns), two.sums.cast_const().add(r * two.columns)];
                 interleave::<T>(self.isa, [&one.runs, &two.runs], from, y.add(r * plane).cast());
@@ -192,30 +197,45 @@ impl<T: CoreNumber> Gather<'_, T> {
         }
     }
 
-    /// The results of one phase, in their places of rows so far apart, or else in memory of their own.
+    /// The results of a phase, or of a pair of them, in their places of rows so far apart, or else in memory of their own.
     ///
     /// # Safety
-    /// As for `run`.
-    unsafe fn products<S: StoredAs<T>>(&self, task: &GatherTask, phase: usize, x: *const S, out: Option<(*mut T, usize)>) -> PhaseSums<T> {
+    /// As for `run`; only one phase has places.
+    unsafe fn products<S: StoredAs<T>>(
+        &self,
+        task: &GatherTask,
+        phases: Range<usize>,
+        x: *const S,
+        out: Option<(*mut T, usize)>,
+    ) -> Vec<PhaseSums<T>> {
         let (width, lanes) = widths::<T>(self.isa);
-        let GatherPhase { patches: p, places, weights } = &self.phases[phase];
-        let (taps, rows) = (p.taps(), task.rows.len());
+        // SAFETY: the caller's.
+        let one_by_one = || phases.clone().flat_map(|f| unsafe { self.products(task, f..f + 1, x, out) }).collect();
+        let phases = &self.phases[phases.clone()];
+        let rows = task.rows.len();
         let row = task.group * self.rows + task.rows.start;
         let bias = if self.bias.is_null() { self.bias } else { self.bias.wrapping_add(row) };
-        let step = places.step[2];
-        if self.channels * taps == 0 {
-            let (runs, columns) = (runs(p, places, &task.columns, |column| column), task.columns.len());
+        if phases.iter().any(|f| self.channels * f.patches.taps() == 0) {
+            let [f] = phases else { return one_by_one() };
+            let (runs, columns) = (runs(&f.patches, &f.places, &task.columns, |column| column), task.columns.len());
             let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
             // SAFETY: the caller's, here and below; there is room.
             unsafe {
                 let value = |r: usize, _| if bias.is_null() { T::ZERO } else { *bias.add(r) };
                 match out {
-                    Some((y, plane)) => put(&runs, rows, y, (plane, step), value),
+                    Some((y, plane)) => put(&runs, rows, y, (plane, f.places.step[2]), value),
                     None => put(&[ColumnRun { column: 0, len: columns, at: 0 }], rows, sums, (columns, 1), value),
                 }
             }
-            return PhaseSums { _memory: memory, sums, columns, runs, is_finite: true };
+            return vec![PhaseSums { _memory: memory, sums, columns, runs, is_finite: true }];
         }
+        // A pair's patches overlap, and are laid out once for both.
+        let united = match phases {
+            [one, two] => Some(one.patches.united(&two.patches)),
+            _ => None,
+        };
+        let p = united.as_ref().unwrap_or(&phases[0].patches);
+        let taps = p.taps();
         let mut strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
         let vectors = |columns: usize| columns.div_ceil(lanes);
         // Shifts are a quarter slower than panels: their vectors lie across the borders of cache lines.
@@ -227,13 +247,7 @@ impl<T: CoreNumber> Gather<'_, T> {
             // Vectors read beyond the last column.
             strip = Strip::new(p, task.columns.start, task.columns.end, false);
         }
-        let (columns, runs) = if is_shifted {
-            let (mut at, first) = (strip.rows.iter(), strip.rows[0].base);
-            let mut base = || at.next().map_or(0, |row| (row.base - first) as usize);
-            (strip.span(), runs(p, places, &task.columns, |_| base()))
-        } else {
-            (task.columns.len(), runs(p, places, &task.columns, |column| column))
-        };
+        let columns = if is_shifted { strip.span() } else { task.columns.len() };
         // One panel of all columns rather than two, if the second would have few.
         let width = if columns > width { widest::<T>(self.isa) } else { width };
         let width = if columns <= width { width } else { widths::<T>(self.isa).0 };
@@ -244,29 +258,52 @@ impl<T: CoreNumber> Gather<'_, T> {
         } else {
             block_depth::<T>(self.isa, width)
         };
+        if united.is_some() && taps > most {
+            return one_by_one();
+        }
+        let of_taps: Vec<Vec<usize>> = phases.iter().map(|f| f.patches.taps_among(p)).collect();
+        // Which taps are packed together: those of both phases, or of each alone, if products of dense rows take less time than that.
+        let is_in_order =
+            |f: &GatherPhase| f.weights.channel == f.weights.taps.len() && f.weights.taps.iter().copied().eq(0..f.weights.taps.len());
+        let alone = !is_shifted && has_dense_loops(self.isa) && phases.iter().all(is_in_order);
+        let layouts: Vec<Vec<usize>> = if alone { of_taps.clone() } else { vec![(0..taps).collect()] };
+        let shifts: Vec<Vec<isize>> = layouts.iter().map(|taps| taps.iter().map(|k| strip.taps[*k]).collect()).collect();
+        let taps = shifts.iter().map(Vec::len).max().unwrap_or(taps);
         // Channels of a block, and taps of one that has too many.
-        let most_channels = (most / taps).min(i32::MAX as usize / weights.channel).max(1);
+        let channel_steps = phases.iter().map(|f| f.weights.channel).max().unwrap_or(1);
+        let most_channels = (most / taps).min(i32::MAX as usize / channel_steps).max(1);
         let channels = self.channels.div_ceil(self.channels.div_ceil(most_channels));
         let piece = if is_shifted { taps } else { taps.div_ceil(taps.div_ceil(most)) };
         let block = channels * piece;
         let panels = columns.div_ceil(width);
-        let (_own, packed) = room::<T>(if is_shifted { 0 } else { panels * block * width });
+        let packed_size = panels * block * width;
+        let (_own, packed) = room::<T>(if is_shifted { 0 } else { layouts.len() * packed_size });
         let strips = if is_shifted { channels * strip.size + width } else { strip.size };
         let (_strip, buffer) = room::<T>(strips);
         // SAFETY: there is room.
         unsafe { clear(strips, buffer) };
         let plan = (!is_shifted).then(|| LoadPlan::new(&strip, lanes));
-        let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
         let whole = [ColumnRun { column: 0, len: columns, at: 0 }];
-        let from = self.weights.wrapping_add(weights.at(task.group, task.rows.start, 0));
         let group = x.wrapping_add(task.group * self.channels * p.plane());
-        let (mut is_first, mut is_finite) = (true, true);
+        let mut made = Vec::with_capacity(phases.len());
+        for f in phases {
+            let (mut at, first) = (strip.rows.iter(), strip.rows[0].base);
+            let base = |column| if is_shifted { at.next().map_or(0, |row| (row.base - first) as usize) } else { column };
+            let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
+            made.push(PhaseSums {
+                _memory: memory,
+                sums,
+                columns,
+                runs: runs(&f.patches, &f.places, &task.columns, base),
+                is_finite: true,
+            });
+        }
+        let mut is_first = true;
         let mut depth = Vec::with_capacity(block);
         for first in (0..self.channels).step_by(channels) {
             let next = channels;
             let channels = channels.min(self.channels - first);
             for t in (0..taps).step_by(piece) {
-                let piece = piece.min(taps - t);
                 for c in 0..channels {
                     let x = group.wrapping_add((first + c) * p.plane());
                     // SAFETY: as above.
@@ -283,46 +320,64 @@ impl<T: CoreNumber> Gather<'_, T> {
                             }
                             buffer.cast_const()
                         };
-                        let to = packed.wrapping_add(c * piece * width);
                         // Channels of an image lie far apart, those of strips do not.
                         let ahead = if strip.size == 0 { AHEAD * p.plane() } else { 0 } as isize;
-                        let rows = PackedRows { to, vectors: width / lanes, panel: block * width, ahead };
-                        pack::<T>(self.isa, plan, from, &strip.taps[t..t + piece], rows);
+                        for (i, shifts) in shifts.iter().enumerate() {
+                            let shifts = &shifts[t..shifts.len().min(t + piece)];
+                            let to = packed.wrapping_add(i * packed_size + c * shifts.len() * width);
+                            let rows = PackedRows { to, vectors: width / lanes, panel: block * width, ahead };
+                            pack::<T>(self.isa, plan, from, shifts, rows);
+                        }
                     }
                 }
-                let is_dense = !is_shifted && weights.channel == piece && weights.taps.iter().enumerate().all(|(k, place)| *place == k);
-                depth.clear();
-                if !is_dense {
-                    depth.extend((0..channels * piece).map(|k| {
-                        let (c, k) = (k / piece, k % piece);
-                        let b = if is_shifted { c * strip.size + strip.taps[k] as usize } else { (c * piece + k) * width };
-                        DepthPlace { a: (c * weights.channel + weights.taps[t + k]) as i32, b: b as i32 }
-                    }));
+                for (i, (f, made)) in phases.iter().zip(&mut made).enumerate() {
+                    let weights = &f.weights;
+                    let layout = if alone { i } else { 0 };
+                    let packed = packed.wrapping_add(layout * packed_size);
+                    let layout = &layouts[layout][t..layouts[layout].len().min(t + piece)];
+                    let is_dense = !is_shifted && weights.channel == layout.len() && is_in_order(f);
+                    // The phase's taps that are there.
+                    let place_of = |at: &usize| of_taps[i].iter().position(|tap| tap == at).map(|k| weights.taps[k]);
+                    let places = layout.iter().enumerate().filter_map(|(k, at)| Some((k, *at, place_of(at)?)));
+                    let near = places.clone().count();
+                    depth.clear();
+                    if !is_dense {
+                        for c in 0..channels {
+                            depth.extend(places.clone().map(|(k, at, place)| {
+                                let b = if is_shifted { c * strip.size + strip.taps[at] as usize } else { (c * layout.len() + k) * width };
+                                DepthPlace { a: (c * weights.channel + place) as i32, b: b as i32 }
+                            }));
+                        }
+                    }
+                    let product = PanelProduct {
+                        rows,
+                        columns,
+                        depth: if is_dense {
+                            Depth::Dense(channels * layout.len())
+                        } else {
+                            Depth::Places { places: &depth, near: near.min(8) }
+                        },
+                        a: self.weights.wrapping_add(weights.at(task.group, task.rows.start, first)),
+                        a_rs: weights.row as isize,
+                        next: (next * weights.channel) as isize,
+                        b: if is_shifted { buffer.cast_const().wrapping_offset(strip.rows[0].base) } else { packed.cast_const() },
+                        panel: if is_shifted { width } else { block * width },
+                        vectors: width / lanes,
+                        out: out.map_or(made.sums, |(y, _)| y),
+                        out_rs: out.map_or(columns, |(_, plane)| plane) as isize,
+                        runs: if out.is_some() { &made.runs } else { &whole },
+                        step: if out.is_some() { f.places.step[2] as isize } else { 1 },
+                        add: !is_first,
+                        bias,
+                    };
+                    // SAFETY: as above.
+                    made.is_finite &= unsafe { multiply::<T>(self.isa, &product) };
                 }
-                let product = PanelProduct {
-                    rows,
-                    columns,
-                    depth: if is_dense { Depth::Dense(channels * piece) } else { Depth::Places { places: &depth, near: piece.min(8) } },
-                    a: from.wrapping_add(first * weights.channel),
-                    a_rs: weights.row as isize,
-                    next: (next * weights.channel) as isize,
-                    b: if is_shifted { buffer.cast_const().wrapping_offset(strip.rows[0].base) } else { packed.cast_const() },
-                    panel: if is_shifted { width } else { block * width },
-                    vectors: width / lanes,
-                    out: out.map_or(sums, |(y, _)| y),
-                    out_rs: out.map_or(columns, |(_, plane)| plane) as isize,
-                    runs: if out.is_some() { &runs } else { &whole },
-                    step: if out.is_some() { step as isize } else { 1 },
-                    add: !is_first,
-                    bias,
-                };
-                // SAFETY: as above.
-                is_finite &= unsafe { multiply::<T>(self.isa, &product) };
                 is_first = false;
                 interrupt::check();
             }
         }
-        PhaseSums { _memory: memory, sums, columns, runs, is_finite }
+        made
     }
 }
 

@@ -133,6 +133,23 @@ impl Patches {
         Patches { batch: s.batch, axes: [axis(0, 1), axis(1, 2), axis(2, 2)], image }
     }
 
+    /// Of patches that differ in their taps along rows: all taps of both.
+    pub fn united(&self, other: &Patches) -> Patches {
+        let mut all = self.clone();
+        let [_, _, row] = &mut all.axes;
+        row.taps.extend(other.axes[2].taps.iter().filter(|(shift, _)| self.axes[2].taps.iter().all(|(other, _)| other != shift)).copied());
+        row.taps.sort_unstable();
+        all
+    }
+
+    /// The number of each tap among those of patches that have more of them along rows.
+    pub fn taps_among(&self, all: &Patches) -> Vec<usize> {
+        let [a, b, c] = &self.axes;
+        let among: Vec<isize> = all.axes[2].taps.iter().map(|(shift, _)| *shift).collect();
+        let in_row: Vec<usize> = c.taps.iter().filter_map(|(shift, _)| among.iter().position(|other| other == shift)).collect();
+        (0..a.taps.len() * b.taps.len()).flat_map(|i| in_row.iter().map(|k| i * among.len() + k).collect::<Vec<_>>()).collect()
+    }
+
     /// Positions of one image.
     pub fn positions(&self) -> usize {
         self.axes.iter().map(|a| a.out).product()

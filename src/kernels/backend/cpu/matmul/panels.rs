@@ -379,6 +379,15 @@ pub(in crate::backend::cpu) const fn block_bytes(isa: InstructionSet) -> usize {
     }
 }
 
+/// Whether steps that follow each other take less time than steps at places: where both are loops in assembly.
+pub(in crate::backend::cpu) const fn has_dense_loops(isa: InstructionSet) -> bool {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        InstructionSet::Avx2 => true,
+        _ => false,
+    }
+}
+
 /// The depth of a block of packed panels.
 pub(in crate::backend::cpu) const fn block_depth<T: CoreNumber>(isa: InstructionSet, width: usize) -> usize {
     block_bytes(isa) / (width * size_of::<T>())

@@ -275,6 +275,7 @@ mod tests {
         for (m, n, k) in [(33, 65, 300), (131, 200, 40), (9, 2100, 530), (1100, 80, 259), (3, 4200, 1300)] {
             let number = |i: usize| (i % 11) as f32 - 5.0;
             let (x, y): (Vec<f32>, Vec<f32>) = ((0..m * k).map(number).collect(), (0..n * k).map(|i| number(i * 3)).collect());
+            let bias: Vec<f32> = (0..n).map(|i| number(i + 2)).collect();
             let a = Mat { ptr: x.as_ptr(), rs: k as isize, cs: 1 };
             let b = Mat { ptr: y.as_ptr(), rs: 1, cs: k as isize };
             for threads in [1, 3] {
@@ -287,7 +288,7 @@ mod tests {
                 };
                 // SAFETY: the data and the results have the sizes.
                 unsafe {
-                    let bias = Bias::Columns(x.as_ptr());
+                    let bias = Bias::Columns(bias.as_ptr());
                     product::<f32>(best(), (m, n, k), [a, b].map(Factor::Numbers), (bias, None), plain.as_mut_ptr(), true);
                     product::<f32>(best(), (m, n, k), [a, b].map(Factor::Numbers), (bias, Some(&double)), to.get(), threads > 1);
                 }
