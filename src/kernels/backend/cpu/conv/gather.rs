@@ -332,10 +332,10 @@ impl<T: CoreNumber> Gather<'_, T> {
                 }
                 for (i, (f, made)) in phases.iter().zip(&mut made).enumerate() {
                     let weights = &f.weights;
-                    let layout = if alone { i } else { 0 };
-                    let packed = packed.wrapping_add(layout * packed_size);
-                    let layout = &layouts[layout][t..layouts[layout].len().min(t + piece)];
-                    let is_dense = !is_shifted && weights.channel == layout.len() && is_in_order(f);
+                    let number = if alone { i } else { 0 };
+                    let (packed, all) = (packed.wrapping_add(number * packed_size), &layouts[number]);
+                    let layout = &all[t..all.len().min(t + piece)];
+                    let is_dense = !is_shifted && *all == of_taps[i] && weights.channel == layout.len() && is_in_order(f);
                     // The phase's taps that are there.
                     let place_of = |at: &usize| of_taps[i].iter().position(|tap| tap == at).map(|k| weights.taps[k]);
                     let places = layout.iter().enumerate().filter_map(|(k, at)| Some((k, *at, place_of(at)?)));

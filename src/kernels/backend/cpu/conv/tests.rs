@@ -219,6 +219,11 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         square(2, 4, [6, 10], 33, 3, 2, 1),
         square(1, 1, [9, 16], 40, 16, 8, 4),
         square(2, 1, [64, 1], 20, 3, 1, 1),
+        // Pairs of phases with as many taps and with more, whose weights are turned.
+        square(2, 1, [20, 16], 40, 3, 2, 1),
+        square(1, 1, [12, 30], 60, 4, 2, 1),
+        square(2, 2, [16, 8], 40, 5, 2, 2),
+        square(1, 1, [9, 16], 51, 7, 2, 3),
         // Few tiles of many channels; the gradient of the image reads weights far apart.
         square(2, 1, [340, 400], 5, 3, 1, 1),
     ] {
