@@ -15,6 +15,7 @@
 use crate::backend::cpu::conv::geometry::Strip;
 use crate::backend::cpu::conv::patches::LoadPlan;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use std::ops::Range;
 
@@ -120,6 +121,10 @@ unsafe fn weights_on<V: PanelVector>(w: &WeightsToTransform<V::Number>, rows: Ra
                 let to = w.to.wrapping_add(r * w.channels + first);
                 // A vector for each weight of a channel, with as many rows more as a square of lanes has.
                 let mut lanes = [V::Number::ZERO; TRANSPOSED];
+                // What this row has next is asked for: channels may lie far apart.
+                for c in 0..n {
+                    bring_line(from.wrapping_add((c + 2 * V::LANES) * w.channel));
+                }
                 // SAFETY: the caller's.
                 unsafe {
                     for t in (0..TAPS).step_by(V::LANES) {
