@@ -78,7 +78,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     out: *mut T,
     parallel: bool,
 ) {
-    let (width, _) = widths::<T>(isa);
+    let (width, lanes) = widths::<T>(isa);
     let depth = k.div_ceil(k.div_ceil(DEPTH));
     // Columns are divided into groups: with few groups threads pack the same columns, with many the same rows.
     let threads = if parallel { num_threads() } else { 1 };
@@ -87,12 +87,14 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     let fair = if threads > 1 { (threads * n / m).isqrt() } else { 1 };
     let most = if epilogue.is_some() { (n / LONG_ROW).max(1) } else { panels };
     let groups = n.div_ceil(right).max(fair.min(most)).clamp(1, panels);
-    let wide = panels.div_ceil(groups) * width;
+    // As even as vectors allow.
+    let wide = n.div_ceil(groups).next_multiple_of(lanes);
+    let room = wide.next_multiple_of(width);
     let groups = n.div_ceil(wide);
     let wanted = if threads > 1 { (m.saturating_mul(n).saturating_mul(k) / TASK).clamp(1, TASKS.max(2 * threads)) } else { 1 };
     let rows = m.div_ceil(m.div_ceil(ROWS).max(wanted.div_ceil(groups))).next_multiple_of(tile_rows::<T>(isa)).min(m);
     let blocks = m.div_ceil(rows);
-    let parts = (right / wide).clamp(1, k.div_ceil(depth));
+    let parts = (right / room).clamp(1, k.div_ceil(depth));
     let deep = (parts * depth).min(k);
     // Rows that are read where they lie.
     let in_place = match a {
@@ -103,7 +105,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
         Factor::Halves(..) => None,
     };
     let part_of_rows = if in_place.is_some() { 0 } else { room_of_rows::<T>(isa, rows, depth) };
-    let desks = Desks::<T>::new(threads.min(groups * blocks), deep * wide, part_of_rows).unwrap_or_else(|e| throw(e));
+    let desks = Desks::<T>::new(threads.min(groups * blocks), deep * room, part_of_rows).unwrap_or_else(|e| throw(e));
     let out = SharedPointer::new(out);
 
     for first in (0..k).step_by(deep) {
