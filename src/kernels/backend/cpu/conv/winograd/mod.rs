@@ -104,10 +104,7 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
     let all = tiled.columns();
     tiled.are_few = all.saturating_mul(PLACES * g.channels) <= FEW && PLACES * weights > CACHED;
     let plain = p.batch.saturating_mul(p.positions()).saturating_mul(9 * weights);
-    let weight_cost = match tiled.are_few {
-        true => WEIGHT_COST_NEAR,
-        false => WEIGHT_COST[usize::from(PLACES * weights > CACHED)],
-    };
+    let weight_cost = if tiled.are_few { WEIGHT_COST_NEAR } else { WEIGHT_COST[usize::from(PLACES * weights > CACHED)] };
     let ours = all.saturating_mul(PLACES * weights + TILE_COST * (g.channels + g.rows)).saturating_add(weight_cost * weights);
     (ours < plain).then_some(tiled)
 }
@@ -199,9 +196,12 @@ unsafe fn by_rows(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32
         // SAFETY: each task writes channels of its own; the rest is the caller's promise.
         unsafe { tiles_of(g, t, group, &(0..columns), channels, x.get(), panels_of(group)) };
     });
-    let rows = (BLOCK / (PLACES * channels)).clamp(1, ROWS);
-    // Whole tiles of six or eight rows.
-    let rows = if rows >= 24 { 24 } else { 12.min(rows.next_multiple_of(6)) };
+    // Whole tiles of six rows, and of eight where there is room.
+    let rows = match BLOCK / (PLACES * channels) {
+        24.. => 24,
+        12.. => 12,
+        _ => 6,
+    };
     let blocks = g.rows.div_ceil(rows);
     let is_finite = AtomicBool::new(true);
     ImageEpilogue::parallel_for(g.epilogue, g.groups * blocks, &|_| 0..t.tiles.batch, &|k| {

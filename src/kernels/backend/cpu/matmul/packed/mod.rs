@@ -1,7 +1,7 @@
 //! Products of which both operands are packed: our own form of what the crate `gemm` does, for machines with AVX2 and up, where it was measured
 //! to be faster.
 //!
-//! Each thread packs what it multiplies, at a desk of its own (`desks`): a group of columns, which it keeps as long as its tasks need it, and
+//! Each thread packs what it multiplies, in a workspace of its own (`workspaces`): a group of columns, which it keeps as long as its tasks need it, and
 //! each task's rows. Some of it is packed by several threads, which takes less time than reading what another core has packed: two Zen 4 cores
 //! computed products of 512 in 1.3 ms with shared packing and in 1.22 ms with their own.
 //!
@@ -9,16 +9,16 @@
 //!
 //! The sum over k is cut by its length alone, and its parts are added in order, so the bits are the same for any number of threads.
 
-mod desks;
 mod factor;
 mod pack;
 mod tile;
+mod workspaces;
 
-use self::desks::Desks;
 pub(in crate::backend::cpu) use self::factor::Factor;
 use self::pack::{pack_columns, pack_rows, room_of_rows};
 pub(in crate::backend::cpu) use self::tile::Bias;
 use self::tile::{LeftLayout, PackedBlock, multiply};
+use self::workspaces::Workspaces;
 use super::Mat;
 use super::panel_vector::{CoreNumber, tile_rows, widths};
 use crate::backend::cpu::epilogue::Epilogue;
@@ -105,7 +105,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
         Factor::Halves(..) => None,
     };
     let part_of_rows = if in_place.is_some() { 0 } else { room_of_rows::<T>(isa, rows, depth) };
-    let desks = Desks::<T>::new(threads.min(groups * blocks), deep * room, part_of_rows).unwrap_or_else(|e| throw(e));
+    let workspaces = Workspaces::<T>::new(threads.min(groups * blocks), deep * room, part_of_rows).unwrap_or_else(|e| throw(e));
     let out = SharedPointer::new(out);
 
     for first in (0..k).step_by(deep) {
@@ -115,11 +115,11 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
             let (row, column) = (block * rows, group * wide);
             let (tall, wide) = (rows.min(m - row), wide.min(n - column));
             let packed = (group, first);
-            let mut desk = desks.take(packed);
-            let [packed_columns, packed_rows] = desks.room(&desk);
-            // SAFETY: the caller's; the desk has room, and each task has results of its own.
+            let mut workspace = workspaces.take(packed);
+            let [packed_columns, packed_rows] = workspaces.room(&workspace);
+            // SAFETY: the caller's; the workspace has room, and each task has results of its own.
             unsafe {
-                if desk.holds.replace(packed) != Some(packed) {
+                if workspace.holds.replace(packed) != Some(packed) {
                     let (_wide, b) = b.part((first, column), (deep, wide));
                     pack_columns::<T>(isa, deep, wide, b, packed_columns);
                 }
@@ -150,7 +150,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
                     multiply::<T>(isa, &block);
                 }
             }
-            desks.put_back(desk);
+            workspaces.put_back(workspace);
             if let Some(epilogue) = epilogue.filter(|_| first + deep == k) {
                 let start = row * n + column;
                 if wide == n {

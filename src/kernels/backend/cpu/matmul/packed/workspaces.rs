@@ -1,4 +1,4 @@
-//! Memory for what tasks pack, one part for each that may run at a time: what a thread has packed is in its caches, and no other thread's.
+//! Memory for what tasks pack, a part for each that may run at a time: what a thread has packed is in its caches, and no other thread's.
 
 use crate::backend::cpu::blocks::scratch;
 use crate::backend::cpu::memory::alloc::Buffer;
@@ -6,35 +6,35 @@ use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::lock_order::Table;
 use crate::error::Result;
 
-/// The columns that a desk holds: the group, and the first step of the depth.
+/// Which packed columns a workspace holds: the group, and the first step of the depth.
 pub(super) type Packed = (usize, usize);
 
-pub(super) struct Desks<T> {
+pub(super) struct Workspaces<T> {
     _memory: Buffer,
     start: SharedPointer<*mut T>,
-    /// Numbers of a desk, and of its columns, which come first.
+    /// Numbers of a workspace, and of its columns, which come first.
     sizes: [usize; 2],
-    free: Table<Vec<Desk>>,
+    free: Table<Vec<Workspace>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Workspace {
     at: usize,
     pub holds: Option<Packed>,
 }
 
-impl<T> Desks<T> {
-    /// `count` desks with room for so many numbers in columns, and in rows.
+impl<T> Workspaces<T> {
+    /// `count` workspaces with room for so many numbers in columns, and in rows.
     pub fn new(count: usize, columns: usize, rows: usize) -> Result<Self> {
         let size = columns + rows;
         let memory = scratch::<T>(count.saturating_mul(size))?;
         let start = SharedPointer::new(memory.as_ptr().cast::<T>());
-        let free = Table::new((0..count).map(|i| Desk { at: i * size, holds: None }).collect());
-        Ok(Desks { _memory: memory, start, sizes: [size, columns], free })
+        let free = Table::new((0..count).map(|i| Workspace { at: i * size, holds: None }).collect());
+        Ok(Workspaces { _memory: memory, start, sizes: [size, columns], free })
     }
 
-    /// A desk that holds these columns, if one is free, or else another one. Waits if more tasks run than there are desks.
-    pub fn take(&self, columns: Packed) -> Desk {
+    /// One that holds these columns, if it is free, or else another one. Waits if more tasks run than there are workspaces.
+    pub fn take(&self, columns: Packed) -> Workspace {
         loop {
             let mut free = self.free.lock();
             if !free.is_empty() {
@@ -46,13 +46,13 @@ impl<T> Desks<T> {
         }
     }
 
-    pub fn put_back(&self, desk: Desk) {
-        self.free.lock().push(desk);
+    pub fn put_back(&self, workspace: Workspace) {
+        self.free.lock().push(workspace);
     }
 
     /// Its memory for columns, and for rows.
-    pub fn room(&self, desk: &Desk) -> [*mut T; 2] {
-        let start = self.start.at(desk.at);
+    pub fn room(&self, workspace: &Workspace) -> [*mut T; 2] {
+        let start = self.start.at(workspace.at);
         [start, start.wrapping_add(self.sizes[1])]
     }
 }
