@@ -200,7 +200,7 @@ def run_oracle(arguments: list[str]) -> int:
 # ------------------------------------------------------------------------------------------ the package as shipped
 
 SHIPPED_VENV = ROOT / ".venv-shipped"
-MODULE_MB, WHEEL_MB = 16, 7
+MODULE_MB, WHEEL_MB = 16, 7.5
 SHIPPED_TESTS = (
     "test_import",
     "test_same_bits",
