@@ -28,8 +28,9 @@ use std::any::TypeId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most elements of all transformed tiles that are few: each task reads them.
-const FEW: usize = 1 << 20;
+/// The most tiles that are few, and their elements, which each task reads; and the transformed weights that are many beside them.
+const FEW: [usize; 2] = [128, 1 << 20];
+const MANY: usize = 1 << 19;
 /// Elements of the transformed weights of a task where tiles are few.
 const BLOCK: usize = 1 << 17;
 /// Tiles that one task transforms where they are few, counted for each channel.
@@ -102,7 +103,7 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
     let weights = g.channels * g.rows;
     let mut tiled = Tiled { phase, tiles, taps, are_few: false };
     let all = tiled.columns();
-    tiled.are_few = all.saturating_mul(PLACES * g.channels) <= FEW && PLACES * weights > CACHED;
+    tiled.are_few = all <= FEW[0] && all * PLACES * g.channels <= FEW[1] && PLACES * weights > MANY;
     let plain = p.batch.saturating_mul(p.positions()).saturating_mul(9 * weights);
     let weight_cost = if tiled.are_few { WEIGHT_COST_NEAR } else { WEIGHT_COST[usize::from(PLACES * weights > CACHED)] };
     let ours = all.saturating_mul(PLACES * weights + TILE_COST * (g.channels + g.rows)).saturating_add(weight_cost * weights);
