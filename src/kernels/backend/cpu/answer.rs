@@ -2,6 +2,7 @@
 
 use super::cast::convert_fn;
 use super::epilogue::{Epilogue, ImageEpilogue};
+use super::matmul::MatrixProduct;
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::num::instruction_set;
@@ -426,9 +427,9 @@ fn factors<T>([a, b]: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
 pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
     let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
     match a.dtype {
-        DType::F32 => matmul::is_packed::<f32>((*m, *n, *k), factors([a, b])[1]),
-        DType::F64 => matmul::is_packed::<f64>((*m, *n, *k), factors([a, b])[1]),
-        DType::F16 | DType::BF16 => matmul::is_packed::<f32>((*m, *n, *k), factors([a, b])[1]),
+        DType::F32 => f32::is_packed((*m, *n, *k), factors([a, b])),
+        DType::F64 => f64::is_packed((*m, *n, *k), factors([a, b])),
+        DType::F16 | DType::BF16 => matmul::is_worth_packing::<u16>((*m, *n, *k), factors([a, b])[1]),
         _ => false,
     }
 }

@@ -31,7 +31,7 @@ const TASK: usize = 1 << 18;
 
 /// The memory order of the large matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DenseAlong {
+pub(crate) enum DenseAlong {
     /// Dense along k, as a weight of `linear` does.
     Along,
     /// Dense along n.
@@ -193,32 +193,63 @@ few!(
     _mm512_mask_storeu_pd
 );
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), if one of them has few rows or columns. Returns whether it
-/// has.
+/// How such a product is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SkinnyForm {
+    /// With a small transposed copy of the right operand.
+    Copied,
+    /// Few rows, with a right operand that lies so.
+    Rows(DenseAlong),
+    /// Few columns: the transposed product.
+    Columns,
+}
+
+/// The form, if one of the operands has few rows or columns.
+pub(crate) fn form<T: SkinnyGemm>((m, n, k): (usize, usize, usize), a: Mat<T>, b: Mat<T>) -> Option<SkinnyForm> {
+    if instruction_set() != InstructionSet::Avx512 || [m, n, k].contains(&0) {
+        return None;
+    }
+    if b.rs == 1 && b.cs != 1 && (COPIED..=FEW_ALONG).contains(&m) && n.saturating_mul(k) <= SMALL && T::LANES <= n {
+        Some(SkinnyForm::Copied)
+    } else if m <= FEW_ALONG && m <= n && b.rs == 1 {
+        Some(SkinnyForm::Rows(DenseAlong::Along))
+    } else if m <= FEW_ACROSS && b.cs == 1 {
+        Some(SkinnyForm::Rows(DenseAlong::Across))
+    } else if n <= FEW_ACROSS && a.cs == 1 {
+        Some(SkinnyForm::Columns)
+    } else {
+        None
+    }
+}
+
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n).
 ///
 /// # Safety
-/// The operands are readable, `out` is writable and overlaps neither.
-pub(crate) unsafe fn product<T: SkinnyGemm>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T, parallel: bool) -> bool {
-    if instruction_set() != InstructionSet::Avx512 || m * n * k == 0 {
-        return false;
-    }
+/// It has this form; the operands are readable, `out` is writable and overlaps neither.
+pub(crate) unsafe fn product<T: SkinnyGemm>(
+    form: SkinnyForm,
+    (m, n, k): (usize, usize, usize),
+    [a, b]: [Mat<T>; 2],
+    out: *mut T,
+    parallel: bool,
+) {
     let columns = n as isize;
     // SAFETY: the caller's; what is made dense is copied with its own strides.
     unsafe {
-        if b.rs == 1 && b.cs != 1 && (COPIED..=FEW_ALONG).contains(&m) && n * k <= SMALL && T::LANES <= n {
-            let copy = turned(k, n, b, false);
-            tiles((m, n, k), DenseAlong::Across, a, copy.mat, (out, columns, 1), parallel);
-        } else if m <= FEW_ALONG && m <= n && b.rs == 1 {
-            dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, a, b, (out, columns, 1), parallel));
-        } else if m <= FEW_ACROSS && b.cs == 1 {
-            tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel);
-        } else if n <= FEW_ACROSS && a.cs == 1 {
-            dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, b, a.t(), (out, 1, columns), parallel));
-        } else {
-            return false;
+        match form {
+            SkinnyForm::Copied => {
+                let copy = turned(k, n, b, false);
+                tiles((m, n, k), DenseAlong::Across, a, copy.mat, (out, columns, 1), parallel);
+            }
+            SkinnyForm::Rows(DenseAlong::Along) => {
+                dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, a, b, (out, columns, 1), parallel));
+            }
+            SkinnyForm::Rows(DenseAlong::Across) => tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel),
+            SkinnyForm::Columns => {
+                dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, b, a.t(), (out, 1, columns), parallel));
+            }
         }
     }
-    true
 }
 
 /// Calls `f` with `a`, copied if it is not dense along k.

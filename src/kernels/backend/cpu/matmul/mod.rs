@@ -22,7 +22,6 @@ pub(super) mod turned;
 mod vector_tests;
 
 use self::packed::{Bias, Factor};
-use self::panel_vector::CoreNumber;
 use super::memory::room::{filled, with_room};
 use super::num::instruction_set;
 use super::reduce::reducers::Numeric;
@@ -99,11 +98,25 @@ pub trait MatrixProduct: Numeric {
     /// # Safety
     /// `a` and `b` are readable, `out` writable over the sizes given, and `out` overlaps neither.
     unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
+
+    /// Whether `product` packs these operands (`packed::product`).
+    fn is_packed(_sizes: (usize, usize, usize), _operands: [Mat<Self>; 2]) -> bool {
+        false
+    }
 }
 
 macro_rules! float_product {
     ($t:ty) => {
         impl MatrixProduct for $t {
+            fn is_packed(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2]) -> bool {
+                #[cfg(target_arch = "x86_64")]
+                if gemm_skinny::form(sizes, a, b).is_some() {
+                    return false;
+                }
+                let _ = a;
+                is_worth_packing(sizes, b)
+            }
+
             unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe {
@@ -117,10 +130,10 @@ macro_rules! float_product {
                         return vector(n, k, b.t(), a.ptr, a.cs, out, parallel);
                     }
                     #[cfg(target_arch = "x86_64")]
-                    if self::gemm_skinny::product(m, n, k, a, b, out, parallel) {
-                        return;
+                    if let Some(form) = gemm_skinny::form((m, n, k), a, b) {
+                        return gemm_skinny::product(form, (m, n, k), [a, b], out, parallel);
                     }
-                    if packed::is_faster(instruction_set(), (m, n, k), b) {
+                    if is_worth_packing((m, n, k), b) {
                         return packed::product(
                             instruction_set(),
                             (m, n, k),
@@ -219,8 +232,8 @@ macro_rules! integer_product {
 }
 integer_product!(u8, i16, i32, i64);
 
-/// Whether such a product is packed (`packed::product`).
-pub(super) fn is_packed<T: CoreNumber>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
+/// Whether such a product is packed if it is not skinny, and of operands that are widened on the way in any case.
+pub(super) fn is_worth_packing<T>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
     m > 1 && n > 1 && packed::is_faster(instruction_set(), (m, n, k), b)
 }
 
