@@ -262,7 +262,7 @@ impl<T: CoreNumber> Gather<'_, T> {
             return one_by_one();
         }
         let of_taps: Vec<Vec<usize>> = phases.iter().map(|f| f.patches.taps_among(p)).collect();
-        // Which taps are packed together: those of both phases, or of each alone, if products of dense rows take less time than that.
+        // The taps of both phases are packed together, or those of each alone where dense products are faster.
         let is_in_order =
             |f: &GatherPhase| f.weights.channel == f.weights.taps.len() && f.weights.taps.iter().copied().eq(0..f.weights.taps.len());
         let alone = !is_shifted && has_dense_loops(self.isa) && phases.iter().all(is_in_order);
@@ -336,7 +336,7 @@ impl<T: CoreNumber> Gather<'_, T> {
                     let (packed, all) = (packed.wrapping_add(number * packed_size), &layouts[number]);
                     let layout = &all[t..all.len().min(t + piece)];
                     let is_dense = !is_shifted && *all == of_taps[i] && weights.channel == layout.len() && is_in_order(f);
-                    // The phase's taps that are there.
+                    // The phase's taps in this piece.
                     let place_of = |at: &usize| of_taps[i].iter().position(|tap| tap == at).map(|k| weights.taps[k]);
                     let places = layout.iter().enumerate().filter_map(|(k, at)| Some((k, *at, place_of(at)?)));
                     let near = places.clone().count();

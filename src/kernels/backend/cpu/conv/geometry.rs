@@ -133,7 +133,7 @@ impl Patches {
         Patches { batch: s.batch, axes: [axis(0, 1), axis(1, 2), axis(2, 2)], image }
     }
 
-    /// Of patches that differ in their taps along rows: all taps of both.
+    /// The same patches with the taps of both. They may differ in their taps along rows only.
     pub fn united(&self, other: &Patches) -> Patches {
         let mut all = self.clone();
         let [_, _, row] = &mut all.axes;
@@ -142,7 +142,7 @@ impl Patches {
         all
     }
 
-    /// The number of each tap among those of patches that have more of them along rows.
+    /// The index of each tap among the taps of `all`, which `united` made.
     pub fn taps_among(&self, all: &Patches) -> Vec<usize> {
         let [a, b, c] = &self.axes;
         let among: Vec<isize> = all.axes[2].taps.iter().map(|(shift, _)| *shift).collect();

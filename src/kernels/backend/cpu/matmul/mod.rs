@@ -232,7 +232,7 @@ macro_rules! integer_product {
 }
 integer_product!(u8, i16, i32, i64);
 
-/// Whether such a product is packed if it is not skinny, and of operands that are widened on the way in any case.
+/// Whether a product of these sizes is packed, unless it is skinny. Products of 16-bit floats are packed in both cases.
 pub(super) fn is_worth_packing<T>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
     m > 1 && n > 1 && packed::is_faster(instruction_set(), (m, n, k), b)
 }

@@ -29,12 +29,12 @@ use crate::error::throw;
 /// Steps of the depth that are packed as one part. With AVX2 a panel of the right operand has 16 KB then, and stays in the first cache (32 KB)
 /// while rows pass by; with AVX-512 it is the rows that stay there (`tile::TOGETHER`).
 const DEPTH: usize = 256;
-/// Bytes of the right operand that all threads pack at a time, and the least and the most that one does.
+/// Bytes of the right operand that all threads together pack at a time. One thread packs at least and at most what `OF_ONE` says.
 const PACKED: usize = 16 << 20;
 const OF_ONE: [usize; 2] = [512 << 10, 2 << 20];
 /// The most rows of a task: with the depth of a panel they stay in the second cache.
 const ROWS: usize = 96;
-/// Tasks that are enough for some threads; for many, two each are.
+/// The most tasks into which rows are divided so that all threads have work; with more than half as many threads, two for each thread.
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
 const TASK: usize = 1 << 20;
@@ -52,7 +52,7 @@ const WORTH: (usize, [usize; 2]) = (1 << 18, [32, 96]);
 /// As `WORTH`, where the right operand is dense along k, as the weight of `linear` is: `gemm` packs that slowly.
 const WORTH_ALONG: (usize, [usize; 2]) = (1 << 12, [4, 4]);
 
-/// Whether such a product is computed here. Of other machines than those with AVX2 it has not been measured.
+/// Whether such a product is computed here. It has been measured on x86-64 with AVX2 and with AVX-512; other machines use `gemm`.
 pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
     let (work, [avx2, avx512]) = if b.rs == 1 && b.cs != 1 { WORTH_ALONG } else { WORTH };
     let rows = match isa {
@@ -84,6 +84,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     let threads = if parallel { num_threads() } else { 1 };
     let panels = n.div_ceil(width);
     let right = (PACKED / threads).clamp(OF_ONE[0], OF_ONE[1]) / size_of::<T>() / depth;
+    // As many groups as make both repetitions cost the same.
     let fair = if threads > 1 { (threads * n / m).isqrt() } else { 1 };
     let most = if epilogue.is_some() { (n / LONG_ROW).max(1) } else { panels };
     let groups = n.div_ceil(right).max(fair.min(most)).clamp(1, panels);
