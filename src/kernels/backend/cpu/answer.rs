@@ -2,7 +2,7 @@
 
 use super::cast::convert_fn;
 use super::epilogue::{Epilogue, ImageEpilogue};
-use super::matmul::MatrixProduct;
+use super::matmul::FloatProduct;
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::num::instruction_set;

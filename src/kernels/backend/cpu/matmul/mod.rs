@@ -98,16 +98,17 @@ pub trait MatrixProduct: Numeric {
     /// # Safety
     /// `a` and `b` are readable, `out` writable over the sizes given, and `out` overlaps neither.
     unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
+}
 
+/// Products of floats, of which some are packed.
+pub trait FloatProduct: MatrixProduct {
     /// Whether `product` packs these operands (`packed::product`).
-    fn is_packed(_sizes: (usize, usize, usize), _operands: [Mat<Self>; 2]) -> bool {
-        false
-    }
+    fn is_packed(sizes: (usize, usize, usize), operands: [Mat<Self>; 2]) -> bool;
 }
 
 macro_rules! float_product {
     ($t:ty) => {
-        impl MatrixProduct for $t {
+        impl FloatProduct for $t {
             fn is_packed(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2]) -> bool {
                 #[cfg(target_arch = "x86_64")]
                 if gemm_skinny::form(sizes, a, b).is_some() {
@@ -116,7 +117,9 @@ macro_rules! float_product {
                 let _ = a;
                 is_worth_packing(sizes, b)
             }
+        }
 
+        impl MatrixProduct for $t {
             unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe {
