@@ -70,7 +70,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
             ConvPass::Input { .. } => input::<T, S>(isa, s, a, b, bias, to),
             ConvPass::Weight => {
                 if s.out_channels <= FEW / 2 {
-                    direct::weight::<T, S>(isa, s, a, b, to);
+                    direct::weight::weight::<T, S>(isa, s, a, b, to);
                 } else if !winograd::weight::run_if_it_fits::<T, S>(isa, s, a, b, to) {
                     weight::weight::<T, S>(isa, s, a, b, to);
                 }
