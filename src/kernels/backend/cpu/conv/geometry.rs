@@ -109,13 +109,13 @@ impl Patches {
         made
     }
 
-    /// Of a grid with stride 1 that of its tiles of 2x2 positions, in the last two dimensions; their patches have 4x4 taps, in order.
-    pub fn in_tiles(&self) -> Patches {
+    /// The grid of tiles of 2x2 positions, in the last two dimensions; their patches have so many taps along each side, in order.
+    pub fn in_tiles(&self, taps: usize) -> Patches {
         let tiled = |a: &Axis| Axis {
             out: a.out.div_ceil(2),
-            stride: 2,
+            stride: 2 * a.stride,
             size: a.size,
-            taps: (0..4).map(|k| (a.least() + k as isize, k)).collect(),
+            taps: (0..taps).map(|k| (a.least() + k as isize, k)).collect(),
         };
         let [a, b, c] = &self.axes;
         Patches { batch: self.batch, axes: [a.clone(), tiled(b), tiled(c)], image: self.image }
@@ -340,9 +340,20 @@ impl Strip {
             first as usize..end as usize
         };
         let mut rows = Vec::new();
+        // Of the first and the last of several images not all rows are read.
+        let row_of = |column: usize| column / c.out % b.out * b.stride;
+        let (first, end) = (row_of(self.first), row_of(self.end - 1) + self.counts[2] - (b.out - 1) * b.stride);
+        let is_flat = a.out == 1 && self.counts[0] > 1;
         for n in 0..self.counts[0] {
+            let mut ys = inside(self.origin[1], self.counts[2], b.size);
+            if is_flat && n == 0 {
+                ys.start = ys.start.max(first);
+            }
+            if is_flat && n + 1 == self.counts[0] {
+                ys.end = ys.end.min(end);
+            }
             for z in inside(self.origin[0], self.counts[1], a.size) {
-                for y in inside(self.origin[1], self.counts[2], b.size) {
+                for y in ys.clone() {
                     let source = ((z as isize + self.origin[0]) as usize * b.size + (y as isize + self.origin[1]) as usize) * c.size + from;
                     let to = n * self.pitches[0] + z * self.pitches[1] + y * self.pitches[2];
                     rows.push(ImageRow { to, from: (self.image + n) * p.image + source });

@@ -165,7 +165,12 @@ macro_rules! avx512 {
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 // SAFETY: as above.
                 unsafe {
-                    let rows = $transposed(std::array::from_fn(from));
+                    // A loop: what `from_fn` calls would not get the instruction set.
+                    let mut rows = [$zero(); $lanes];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = from(i);
+                    }
+                    let rows = $transposed(rows);
                     for (p, row) in rows.iter().enumerate() {
                         $store(to.add(p * step), *row);
                     }
@@ -365,7 +370,12 @@ macro_rules! avx2 {
             unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut $t, step: usize) {
                 // SAFETY: as above.
                 unsafe {
-                    let rows = $transposed(std::array::from_fn(from));
+                    // A loop: what `from_fn` calls would not get the instruction set.
+                    let mut rows = [$zero(); $lanes];
+                    for (i, row) in rows.iter_mut().enumerate() {
+                        *row = from(i);
+                    }
+                    let rows = $transposed(rows);
                     for (p, row) in rows.iter().enumerate() {
                         $store(to.add(p * step), *row);
                     }

@@ -41,7 +41,7 @@ unsafe fn add_in_turn_on<V: PanelVector>(d: &RowsInTurn<'_, V::Number>) {
                 let before = ($C - 1) * V::LANES;
                 let last = [one.min($C * V::LANES) - before, two.min($C * V::LANES).saturating_sub(before)];
                 let (low, high) = ((last[0] + last[1]).min(V::LANES), (last[0] + last[1]).saturating_sub(V::LANES));
-                // SAFETY: the caller's, here and below.
+                // SAFETY: the caller's.
                 let mut sums = unsafe {
                     match d.bias {
                         Some(bias) => [[V::splat(bias); $C]; 2],
@@ -58,6 +58,7 @@ unsafe fn add_in_turn_on<V: PanelVector>(d: &RowsInTurn<'_, V::Number>) {
                         }
                     }
                 };
+                // SAFETY: see above.
                 unsafe {
                     for phase in 0..2 {
                         for (shift, w) in d.taps[phase].iter().zip(d.weights[phase]) {

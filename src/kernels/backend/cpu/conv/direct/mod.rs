@@ -64,8 +64,8 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
         each = each.div_ceil(2);
     }
     // Small images: several groups together.
-    let groups = g.groups.div_ceil(TASK / (each * results).max(1).min(TASK));
-    let groups = g.groups.div_ceil(groups);
+    let parts = g.groups.div_ceil(TASK / (each * results).clamp(1, TASK));
+    let groups = g.groups.div_ceil(parts);
     let batch = g.phases.first().map_or(0, |f| f.patches.batch);
     let mut tasks = Vec::new();
     for group in (0..g.groups).step_by(groups) {

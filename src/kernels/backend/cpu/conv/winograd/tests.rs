@@ -4,19 +4,35 @@ use crate::backend::cpu::num::{InstructionSet, best};
 use crate::backend::requests::ConvShape;
 
 fn shape(batch: usize, groups: usize, channels: [usize; 2], input: [usize; 2], padding: usize) -> ConvShape {
-    let [h, w] = input;
+    of([3, 1], batch, groups, channels, input, padding)
+}
+
+fn of([kernel, stride]: [usize; 2], batch: usize, groups: usize, channels: [usize; 2], input: [usize; 2], padding: usize) -> ConvShape {
+    let [h, w] = input.map(|size| (size + 2 * padding - kernel) / stride + 1);
     ConvShape {
         batch,
         groups,
         in_channels: channels[0],
         out_channels: channels[1],
-        input: [1, h, w],
-        output: [1, h + 2 * padding - 2, w + 2 * padding - 2],
-        kernel: [1, 3, 3],
-        stride: [1; 3],
+        input: [1, input[0], input[1]],
+        output: [1, h, w],
+        kernel: [1, kernel, kernel],
+        stride: [1, stride, stride],
         dilation: [1; 3],
         padding: [0, padding, padding],
     }
+}
+
+/// Some of each filter but `Three`, with padding and without, tails of tiles, rows and channels, and images that end within a panel.
+fn others() -> Vec<ConvShape> {
+    vec![
+        of([2, 1], 1, 1, [90, 101], [31, 40], 1),
+        of([2, 1], 6, 2, [70, 80], [13, 16], 0),
+        of([3, 2], 4, 1, [98, 130], [46, 57], 1),
+        of([3, 2], 9, 2, [131, 96], [38, 36], 0),
+        of([4, 2], 3, 1, [40, 50], [46, 61], 1),
+        of([4, 2], 2, 3, [33, 70], [60, 38], 2),
+    ]
 }
 
 /// Numbers between -1 and 1 that look random.
@@ -36,8 +52,9 @@ fn sets() -> Vec<InstructionSet> {
 
 /// The forward pass in this way: the results, and whether all are said to be finite. None if it does not fit.
 fn got(isa: InstructionSet, s: &ConvShape, x: &[f32], w: &[f32], bias: &[f32]) -> Option<(Vec<f32>, bool)> {
-    let depth = s.in_channels * 9;
-    let weights = WeightPlaces { start: 0, group: s.out_channels * depth, row: depth, channel: 9, taps: (0..9).collect() };
+    let kernel = s.kernel.iter().product::<usize>();
+    let depth = s.in_channels * kernel;
+    let weights = WeightPlaces { start: 0, group: s.out_channels * depth, row: depth, channel: kernel, taps: (0..kernel).collect() };
     let phases = [GatherPhase { patches: Patches::forward(s), places: Patches::forward_places(s), weights }];
     let (groups, rows, channels) = (s.groups, s.out_channels, s.in_channels);
     let g = Gather { isa, groups, rows, channels, phases: &phases, weights: w.as_ptr(), bias: bias.as_ptr(), epilogue: None };
@@ -51,26 +68,55 @@ fn got(isa: InstructionSet, s: &ConvShape, x: &[f32], w: &[f32], bias: &[f32]) -
 }
 
 /// Few tiles for many weights: one panel of them and two, with tails of rows and of channels.
-fn few_tiles() -> [ConvShape; 3] {
-    [shape(2, 1, [371, 360], [7, 7], 1), shape(1, 2, [512, 270], [5, 7], 1), shape(5, 1, [300, 450], [8, 9], 0)]
+fn few_tiles() -> [ConvShape; 4] {
+    [
+        shape(2, 1, [371, 360], [7, 7], 1),
+        shape(1, 2, [512, 270], [6, 8], 1),
+        shape(5, 1, [300, 450], [8, 9], 0),
+        of([4, 2], 5, 1, [230, 200], [10, 14], 0),
+    ]
 }
 
-/// The result of the definition at `(n, channel, h, w)`, in float64, and the sum of its terms without their signs.
-fn wanted(s: &ConvShape, x: &[f32], w: &[f32], bias: &[f32], [n, c, h, v]: [usize; 4]) -> (f64, f64) {
-    let (mut sum, mut size) = (f64::from(bias[c]), 0.0);
-    let [_, ih, iw] = s.input;
-    for i in 0..s.in_channels {
-        let channel = (n * s.groups + c / s.out_channels) * s.in_channels + i;
-        for (a, b) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
-            let (row, column) = ((h + a).wrapping_sub(s.padding[1]), (v + b).wrapping_sub(s.padding[2]));
-            if row < ih && column < iw {
-                let term = f64::from(x[(channel * ih + row) * iw + column]) * f64::from(w[(c * s.in_channels + i) * 9 + 3 * a + b]);
-                sum += term;
-                size += term.abs();
+/// Calls `f(place of y, place in x, place in the weights)` for all that meet.
+fn each_term(s: &ConvShape, mut f: impl FnMut(usize, usize, usize)) {
+    let ([_, ih, iw], [_, kh, kw]) = (s.input, s.kernel);
+    each_result(s, |at, [n, c, h, v]| {
+        for i in 0..s.in_channels {
+            let channel = (n * s.groups + c / s.out_channels) * s.in_channels + i;
+            for (a, b) in (0..kh).flat_map(|a| (0..kw).map(move |b| (a, b))) {
+                let row = (h * s.stride[1] + a).wrapping_sub(s.padding[1]);
+                let column = (v * s.stride[2] + b).wrapping_sub(s.padding[2]);
+                if row < ih && column < iw {
+                    f(at, (channel * ih + row) * iw + column, ((c * s.in_channels + i) * kh + a) * kw + b);
+                }
             }
         }
+    });
+}
+
+/// Sums in float64, and those of the terms without their signs.
+struct Sums {
+    values: Vec<f64>,
+    sizes: Vec<f64>,
+}
+
+impl Sums {
+    fn new(n: usize) -> Sums {
+        Sums { values: vec![0.0; n], sizes: vec![0.0; n] }
     }
-    (sum, size)
+
+    fn add(&mut self, at: usize, a: f32, b: f32) {
+        let term = f64::from(a) * f64::from(b);
+        self.values[at] += term;
+        self.sizes[at] += term.abs();
+    }
+
+    fn check(&self, got: &[f32], what: &str) {
+        for (i, (got, want)) in got.iter().zip(&self.values).enumerate() {
+            let error = (f64::from(*got) - want).abs();
+            assert!(error <= 6e-7 * (self.sizes[i] + 1.0), "{error} of {want} ({}) at {i}, {what}", self.sizes[i]);
+        }
+    }
 }
 
 fn each_result(s: &ConvShape, mut f: impl FnMut(usize, [usize; 4])) {
@@ -92,17 +138,17 @@ fn results_are_those_of_the_definition_within_some_roundings() {
     ]
     .into_iter()
     .chain(few_tiles())
+    .chain(others())
     {
-        let [x, w, _] = s.numels().expect("few");
+        let [x, w, y] = s.numels().expect("few");
         let (x, w, bias) = (numbers(x, 1), numbers(w, 2), numbers(s.groups * s.out_channels, 3));
+        let mut want = Sums::new(y);
+        each_result(&s, |at, [_, c, ..]| want.values[at] = f64::from(bias[c]));
+        each_term(&s, |y, i, k| want.add(y, x[i], w[k]));
         for isa in sets() {
-            let (y, is_finite) = got(isa, &s, &x, &w, &bias).expect("fits");
+            let (y, is_finite) = got(isa, &s, &x, &w, &bias).unwrap_or_else(|| panic!("{s:?} fits"));
             assert!(is_finite);
-            each_result(&s, |at, place| {
-                let (want, size) = wanted(&s, &x, &w, &bias, place);
-                let error = (f64::from(y[at]) - want).abs();
-                assert!(error <= 6e-7 * (size + 1.0), "{error} of {want} ({size}) at {place:?}, {isa:?} {s:?}");
-            });
+            want.check(&y, &format!("{isa:?} {s:?}"));
         }
     }
 }
@@ -115,36 +161,25 @@ fn gradients_of_weights_are_those_of_the_definition_within_some_roundings() {
         shape(30, 1, [64, 64], [9, 15], 0),
         shape(2, 3, [32, 40], [26, 17], 2),
         shape(40, 1, [130, 30], [5, 8], 1),
+        of([2, 1], 4, 1, [70, 101], [31, 40], 1),
+        of([2, 1], 20, 2, [60, 80], [19, 16], 0),
+        of([3, 2], 8, 1, [64, 120], [76, 61], 1),
+        of([3, 2], 15, 2, [60, 150], [42, 61], 0),
+        of([4, 2], 6, 1, [40, 50], [46, 81], 1),
+        of([4, 2], 4, 3, [33, 60], [40, 88], 2),
     ] {
         let [x, w, y] = s.numels().expect("few");
         let (x, g) = (numbers(x, 1), numbers(y, 2));
-        let (mut want, mut size) = (vec![0f64; w], vec![0f64; w]);
-        let [_, ih, iw] = s.input;
-        each_result(&s, |at, [n, c, h, v]| {
-            for i in 0..s.in_channels {
-                let channel = (n * s.groups + c / s.out_channels) * s.in_channels + i;
-                for (a, b) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
-                    let (row, column) = ((h + a).wrapping_sub(s.padding[1]), (v + b).wrapping_sub(s.padding[2]));
-                    if row < ih && column < iw {
-                        let term = f64::from(g[at]) * f64::from(x[(channel * ih + row) * iw + column]);
-                        let to = (c * s.in_channels + i) * 9 + 3 * a + b;
-                        want[to] += term;
-                        size[to] += term.abs();
-                    }
-                }
-            }
-        });
+        let mut want = Sums::new(w);
+        each_term(&s, |y, i, k| want.add(k, x[i], g[y]));
         for isa in sets() {
             let mut got = vec![f32::NAN; w];
             // SAFETY: all have the elements of the shape.
             let is_done = unsafe { weight::run_if_it_fits::<f32, f32>(isa, &s, g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
             assert!(is_done, "{isa:?} {s:?}");
-            for (i, v) in got.iter().enumerate() {
-                let error = (f64::from(*v) - want[i]).abs();
-                assert!(error <= 6e-7 * (size[i] + 1.0), "{error} of {} ({}) at {i}, {isa:?} {s:?}", want[i], size[i]);
-            }
+            want.check(&got, &format!("{isa:?} {s:?}"));
             let mut x = x.clone();
-            x[3 * iw + 2] = f32::INFINITY;
+            x[3 * s.input[2] + 2] = f32::INFINITY;
             // SAFETY: as above.
             let is_done = unsafe { weight::run_if_it_fits::<f32, f32>(isa, &s, g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
             assert!(!is_done, "infinity has to be told");
@@ -153,17 +188,69 @@ fn gradients_of_weights_are_those_of_the_definition_within_some_roundings() {
 }
 
 #[test]
+fn phases_of_transposed_convolutions_are_those_of_the_definition_within_some_roundings() {
+    for s in [
+        of([4, 2], 2, 1, [63, 84], [66, 60], 1),
+        of([4, 2], 1, 1, [80, 70], [101, 97], 2),
+        of([4, 2], 3, 2, [70, 64], [60, 61], 0),
+        of([6, 2], 2, 1, [40, 40], [61, 50], 2),
+    ] {
+        let [x, w, y] = s.numels().expect("few");
+        let (w, g, bias) = (numbers(w, 1), numbers(y, 2), numbers(s.groups * s.in_channels, 3));
+        let mut want = Sums::new(x);
+        let plane = s.input[1] * s.input[2];
+        want.values.iter_mut().enumerate().for_each(|(i, v)| *v = f64::from(bias[i / plane % bias.len()]));
+        each_term(&s, |y, i, k| want.add(i, g[y], w[k]));
+        for isa in sets() {
+            for row_first in [false, true] {
+                // Weights as they lie, where the taps of a phase are not neighbours, and a copy of each phase's.
+                let (mut copy, mut phases) = (Vec::new(), Vec::new());
+                let kernel = s.kernel[1] * s.kernel[2];
+                for (patches, places) in Patches::input(&s) {
+                    let (channel, taps) = (s.in_channels * kernel, patches.kernel_places(s.kernel));
+                    let mut weights = WeightPlaces { start: 0, group: s.out_channels * channel, row: kernel, channel, taps: taps.clone() };
+                    if row_first {
+                        let start = copy.len();
+                        for group in 0..s.groups {
+                            for (row, c) in (0..s.in_channels).flat_map(|r| (0..s.out_channels).map(move |c| (r, c))) {
+                                copy.extend(taps.iter().map(|t| w[weights.at(group, row, c) + t]));
+                            }
+                        }
+                        let row = s.out_channels * taps.len();
+                        weights =
+                            WeightPlaces { start, group: s.in_channels * row, row, channel: taps.len(), taps: (0..taps.len()).collect() };
+                    }
+                    phases.push(GatherPhase { patches, places, weights });
+                }
+                let weights = if row_first { copy.as_ptr() } else { w.as_ptr() };
+                let (groups, rows, channels) = (s.groups, s.in_channels, s.out_channels);
+                let g_of = Gather { isa, groups, rows, channels, phases: &phases, weights, bias: bias.as_ptr(), epilogue: None };
+                let Some(tiled) = fits(&g_of) else {
+                    assert!(s.kernel[1] == 6 && !row_first, "{s:?} fits");
+                    continue;
+                };
+                let mut got = vec![f32::NAN; x];
+                // SAFETY: all have the elements of the shape.
+                assert!(unsafe { run(&g_of, &tiled, g.as_ptr(), got.as_mut_ptr()) });
+                want.check(&got, &format!("{isa:?} {s:?}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn an_element_reaches_the_results_that_depend_on_it_alone() {
-    let s = shape(1, 1, [40, 40], [20, 20], 1);
-    let [x, w, _] = s.numels().expect("few");
-    let (mut x, w, bias) = (numbers(x, 1), numbers(w, 2), numbers(40, 3));
-    let (h, v) = (7, 10);
-    x[(5 * 20 + h) * 20 + v] = f32::NAN;
-    let (y, is_finite) = got(best(), &s, &x, &w, &bias).expect("fits");
-    assert!(!is_finite);
-    each_result(&s, |at, [_, _, row, column]| {
-        assert_eq!(y[at].is_nan(), row.abs_diff(h) <= 1 && column.abs_diff(v) <= 1, "{row} {column}");
-    });
+    for s in [shape(1, 1, [40, 40], [20, 20], 1)].into_iter().chain(others()) {
+        let [x, w, y] = s.numels().expect("few");
+        let (mut x, w, bias) = (numbers(x, 1), numbers(w, 2), numbers(s.groups * s.out_channels, 3));
+        let at = (5 * s.input[1] + 7) * s.input[2] + 10 % s.input[2];
+        x[at] = f32::NAN;
+        let mut wanted = vec![false; y];
+        each_term(&s, |y, i, _| wanted[y] |= i == at);
+        let (y, is_finite) = got(best(), &s, &x, &w, &bias).unwrap_or_else(|| panic!("{s:?} fits"));
+        assert!(!is_finite);
+        assert!(y.iter().map(|v| v.is_nan()).eq(wanted), "{s:?}");
+    }
 }
 
 #[test]

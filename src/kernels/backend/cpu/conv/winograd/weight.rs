@@ -1,10 +1,9 @@
-//! The gradient of 3x3 weights in the same way: with tiles `e` of 2x2 elements of the output's gradient it is the sum of
-//! `G' (A' e A * B d B') G` over all tiles, so sixteen products over tiles, where the definition has 36 for each of them.
+//! The gradient of weights in the same way: with tiles `e` of 2x2 elements of the output's gradient it is the sum of `G' (A' e A * B d B') G`
+//! over all tiles, so a product over tiles for each item. An item of the image meets its place of the gradient.
 
-use super::transforms::{
-    GradientParts, PLACES, TilePanels, TransposedTiles, transform_gradients, transform_parts, transform_tiles_transposed,
-};
-use super::{APART, TILE_COST, WEIGHT_COST};
+use super::filter::{Filter, ITEMS, Item};
+use super::transforms::{GradientParts, TilePanels, TransposedTiles, transform_gradients, transform_parts, transform_tiles_transposed};
+use super::{APART, WEIGHT_COST};
 use crate::backend::cpu::conv::gather::{TASKS, WORTH};
 use crate::backend::cpu::conv::geometry::{Patches, Strip};
 use crate::backend::cpu::conv::patches::{LoadPlan, clear, fill, room};
@@ -22,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Channels of a task, if there are more: each task transforms all gradients.
 const CHANNELS: usize = 64;
 /// Elements of transformed tiles and gradients of a task.
-const TILES: usize = 1 << 17;
+const TILES: usize = 1 << 18;
 /// The most numbers of all partial sums together.
 const PARTIAL: usize = 1 << 20;
 /// Rows that a thread transforms back at a time.
@@ -39,6 +38,7 @@ struct WeightTask {
 /// What all tasks share.
 struct TiledWeights<'a> {
     isa: InstructionSet,
+    filter: Filter,
     s: &'a ConvShape,
     image: Patches,
     gradient: Patches,
@@ -57,23 +57,26 @@ pub(in crate::backend::cpu::conv) unsafe fn run_if_it_fits<T: CoreNumber, S: Sto
     x: *const S,
     w: *mut S,
 ) -> bool {
-    if TypeId::of::<S>() != TypeId::of::<f32>() || s.kernel != [1, 3, 3] || s.stride != [1; 3] || s.dilation != [1; 3] {
+    if TypeId::of::<S>() != TypeId::of::<f32>() || (s.kernel[0], s.stride[0]) != (1, 1) {
         return false;
     }
-    let image = Patches::forward(s).in_tiles();
+    let patches = Patches::forward(s);
+    let Some(filter) = Filter::of([&patches.axes[1], &patches.axes[2]]) else { return false };
+    let image = patches.in_tiles(filter.elements());
     let (all, results) = (s.batch.saturating_mul(image.positions()), s.batch.saturating_mul(s.output.iter().product()));
     let weights = s.in_channels * s.out_channels;
-    let plain = results.saturating_mul(9 * weights);
-    let transforms = TILE_COST * (s.in_channels + s.out_channels * s.in_channels.div_ceil(CHANNELS));
+    let plain = results.saturating_mul(patches.taps() * weights);
+    let (items, places) = (filter.items(), filter.places());
+    let transforms = filter.tile_cost(1) * (items * s.in_channels + places * s.out_channels * s.in_channels.div_ceil(CHANNELS)) / 16;
     // The first cost also where weights are large: both ways were measured to take as long there.
-    let ours = all.saturating_mul(PLACES * weights + transforms).saturating_add(2 * WEIGHT_COST[0] * weights);
+    let ours = all.saturating_mul(items * weights + transforms).saturating_add(filter.weight_cost(2 * WEIGHT_COST[0]) * weights);
     if ours >= plain {
         return false;
     }
     let gradient = Patches::gradient_tiles(s);
     let slab = s.out_channels * s.in_channels + APART;
     // SAFETY: elements are float32; the rest is the caller's promise.
-    unsafe { TiledWeights { isa, s, image, gradient, slab }.run(g.cast(), x.cast(), w.cast()) }
+    unsafe { TiledWeights { isa, filter, s, image, gradient, slab }.run(g.cast(), x.cast(), w.cast()) }
 }
 
 impl TiledWeights<'_> {
@@ -83,7 +86,7 @@ impl TiledWeights<'_> {
         let s = self.s;
         let tasks = self.tasks();
         let parts = tasks.iter().map(|t| t.part + 1).max().unwrap_or(1);
-        let group = PLACES * self.slab;
+        let group = self.filter.items() * self.slab;
         let (_sums, sums) = room::<f32>(parts * s.groups * group);
         let (g, x, w, sums) = (SharedPointer::new(g), SharedPointer::new(x), SharedPointer::new(w), SharedPointer::new(sums));
         parallel_for(tasks.len(), |k| {
@@ -101,10 +104,10 @@ impl TiledWeights<'_> {
                 parts,
                 apart: s.groups * group,
                 channels: s.in_channels,
-                to: w.at(n * s.out_channels * s.in_channels * 9),
+                to: w.at(n * s.out_channels * s.in_channels * self.filter.weights().pow(2)),
             };
             // SAFETY: all sums have been written; each task writes rows of its own.
-            if !unsafe { transform_parts::<f32>(self.isa, &from, first..s.out_channels.min(first + ROWS)) } {
+            if !unsafe { transform_parts::<f32>(self.isa, self.filter, &from, first..s.out_channels.min(first + ROWS)) } {
                 is_finite.store(false, Ordering::Relaxed);
             }
         });
@@ -115,12 +118,14 @@ impl TiledWeights<'_> {
         let s = self.s;
         let (_, lanes) = widths::<f32>(self.isa);
         let all = s.batch * self.image.positions();
-        let work = all.saturating_mul(PLACES * s.out_channels).saturating_mul(s.groups * s.in_channels);
+        let work = all.saturating_mul(self.filter.items() * s.out_channels).saturating_mul(s.groups * s.in_channels);
         let wanted = (work / WORTH).clamp(1, TASKS);
         let chunks = s.in_channels.div_ceil(CHANNELS);
         let each = s.in_channels.div_ceil(chunks).next_multiple_of(lanes);
-        let numel = s.groups * PLACES * self.slab;
+        let numel = s.groups * self.filter.items() * self.slab;
         let parts = (wanted / (chunks * s.groups)).min(PARTIAL / numel).min(all / (8 * lanes)).max(1);
+        // As many for each of two threads.
+        let parts = if parts > 2 { parts / 2 * 2 } else { parts };
         let tiles = all.div_ceil(parts).next_multiple_of(lanes);
         let mut tasks = Vec::new();
         for (part, first) in (0..all).step_by(tiles).enumerate() {
@@ -137,20 +142,22 @@ impl TiledWeights<'_> {
     /// # Safety
     /// As for `run`; nobody else writes these sums.
     unsafe fn task(&self, task: &WeightTask, g: *const f32, x: *const f32, sums: *mut f32) {
-        let (s, isa) = (self.s, self.isa);
+        let (s, isa, filter) = (self.s, self.isa, self.filter);
+        let (items, places) = (filter.items(), filter.places());
         let (width, lanes) = widths::<f32>(isa);
         let (rows, columns) = (s.out_channels, task.channels.len());
         let panels = columns.div_ceil(width);
-        let most = (TILES / (PLACES * (panels * width + rows))).min(block_depth::<f32>(isa, width)) / lanes * lanes;
+        let most = (TILES / (items * panels * width + places * rows)).min(block_depth::<f32>(isa, width)) / lanes * lanes;
         let blocks = task.tiles.len().div_ceil(most.max(lanes));
         let block = task.tiles.len().div_ceil(blocks).next_multiple_of(lanes);
         let tile_slab = panels * block * width + APART;
-        let (_tiles, tiles) = room::<f32>(PLACES * tile_slab);
+        let (_tiles, tiles) = room::<f32>(items * tile_slab);
         let gradient_slab = rows * block + APART;
-        let (_gradients, gradients) = room::<f32>(PLACES * gradient_slab);
+        let (_gradients, gradients) = room::<f32>(places * gradient_slab);
         let x = x.wrapping_add((task.group * s.in_channels + task.channels.start) * self.image.plane());
         let g = g.wrapping_add(task.group * rows * self.gradient.plane());
         let runs = [ColumnRun { column: 0, len: columns, at: 0 }];
+        let slabs: [Item; ITEMS] = std::array::from_fn(|place| Item { at: place * gradient_slab, step: 0 });
         for first in task.tiles.clone().step_by(block) {
             let end = task.tiles.end.min(first + block);
             // SAFETY: there is room; the rest is the caller's promise.
@@ -162,21 +169,22 @@ impl TiledWeights<'_> {
                 clear(strip.size, buffer);
                 for r in 0..rows {
                     fill::<f32, f32>(isa, &self.gradient, &strip, g.wrapping_add(r * self.gradient.plane()), buffer);
-                    let to = TilePanels { to: gradients.wrapping_add(r * block), slab: gradient_slab, vectors: plan.vectors(), panel: 0 };
-                    transform_gradients::<f32>(isa, &plan, buffer, &strip, to);
+                    let to = TilePanels { to: gradients.wrapping_add(r * block), items: &slabs, vectors: plan.vectors() };
+                    transform_gradients::<f32>(isa, filter, &plan, buffer, &strip, to);
                 }
-                for place in 0..PLACES {
+                for item in 0..items {
+                    let place = filter.place(item);
                     let product = PanelProduct {
                         rows,
                         columns,
                         depth: Depth::Dense(end - first),
                         a: gradients.cast_const().wrapping_add(place * gradient_slab),
                         a_rs: block as isize,
-                        next: gradient_slab as isize,
-                        b: tiles.cast_const().wrapping_add(place * tile_slab),
+                        next: (filter.place((item + 1).min(items - 1)) as isize - place as isize) * gradient_slab as isize,
+                        b: tiles.cast_const().wrapping_add(item * tile_slab),
                         panel: block * width,
                         vectors: width / lanes,
-                        out: sums.wrapping_add(place * self.slab + task.channels.start),
+                        out: sums.wrapping_add(item * self.slab + task.channels.start),
                         out_rs: s.in_channels as isize,
                         runs: &runs,
                         step: 1,
@@ -209,7 +217,7 @@ impl TiledWeights<'_> {
                     fill::<f32, f32>(isa, p, &strip, x.wrapping_add((first + c) * p.plane()), buffer.wrapping_add(c * strip.size));
                 }
                 let column = to.to.wrapping_add(first / to.width * to.panel + first % to.width);
-                transform_tiles_transposed::<f32>(isa, &plan, buffer, &strip, TransposedTiles { to: column, ..to });
+                transform_tiles_transposed::<f32>(isa, self.filter, &plan, buffer, &strip, TransposedTiles { to: column, ..to });
             }
         }
     }
