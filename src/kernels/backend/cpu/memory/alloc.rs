@@ -28,9 +28,24 @@ static PANICS: AtomicBool = AtomicBool::new(false);
 static RELEASE: OnceLock<fn()> = OnceLock::new();
 static POOL: Table<FreeList> = Table::new(FreeList { buffers: Vec::new(), bytes: 0, spare: 0 });
 
+/// A buffer that is not in use, and the thread that freed it: its caches hold what the buffer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Idle {
+    size: usize,
+    address: usize,
+    thread: usize,
+}
+
+/// What tells running threads apart.
+#[inline]
+fn this_thread() -> usize {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
 struct FreeList {
-    /// (size, address), the latest freed last.
-    buffers: Vec<(usize, usize)>,
+    /// The latest freed last.
+    buffers: Vec<Idle>,
     /// The sum of their sizes.
     bytes: usize,
     /// Bytes behind requests that have taken a larger buffer.
@@ -38,19 +53,22 @@ struct FreeList {
 }
 
 impl FreeList {
-    /// Takes a buffer for this capacity out: the latest freed of that size, else the smallest one that is not much larger.
-    fn take(&mut self, cap: usize) -> Option<(usize, usize)> {
-        let exact = self.buffers.iter().rposition(|(size, _)| *size == cap);
+    /// Takes a buffer for this capacity out: of that size the latest that this thread has freed, so that the tasks of two threads do not
+    /// exchange theirs, or else the latest freed; else the smallest one that is not much larger.
+    fn take(&mut self, cap: usize, thread: usize) -> Option<Idle> {
+        let fits = |idle: &Idle| idle.size == cap;
+        let own = self.buffers.iter().rposition(|idle| fits(idle) && idle.thread == thread);
+        let exact = || self.buffers.iter().rposition(fits);
         let larger = || {
             let fits = |size: usize| size > cap && size < cap.saturating_mul(LARGER);
-            let all = self.buffers.iter().enumerate().filter(|(_, (size, _))| fits(*size));
-            all.min_by_key(|(_, (size, _))| *size).map(|(i, _)| i)
+            let all = self.buffers.iter().enumerate().filter(|(_, idle)| fits(idle.size));
+            all.min_by_key(|(_, idle)| idle.size).map(|(i, _)| i)
         };
-        let at = exact.or_else(larger)?;
-        let (size, address) = self.buffers.remove(at);
-        self.bytes -= size;
-        self.spare += size - cap;
-        Some((size, address))
+        let at = own.or_else(exact).or_else(larger)?;
+        let idle = self.buffers.remove(at);
+        self.bytes -= idle.size;
+        self.spare += idle.size - cap;
+        Some(idle)
     }
 }
 
@@ -119,7 +137,7 @@ pub fn empty_cache() {
         pool.bytes = 0;
         std::mem::take(&mut pool.buffers)
     };
-    for (size, address) in idle {
+    for Idle { size, address, .. } in idle {
         // SAFETY: the pool owned this allocation of exactly this size.
         unsafe { pages::free(address as *mut u8, size) };
     }
@@ -235,8 +253,8 @@ impl Buffer {
             if !stats::reserve(cap, limit()) {
                 return Err(refuse(bytes, &format!("the limit is {} bytes", limit())));
             }
-            let found = POOL.lock().take(cap);
-            if let Some((size, address)) = found
+            let found = POOL.lock().take(cap, this_thread());
+            if let Some(Idle { size, address, .. }) = found
                 && let Some(ptr) = NonNull::new(address as *mut u8)
             {
                 return Ok(Buffer { ptr, bytes: cap, size });
@@ -299,7 +317,7 @@ impl Drop for Buffer {
             pool.spare -= self.size - self.bytes;
             if pool.bytes + self.size <= most && pool.buffers.len() < 1024 {
                 pool.bytes += self.size;
-                pool.buffers.push((self.size, self.ptr.as_ptr() as usize));
+                pool.buffers.push(Idle { size: self.size, address: self.ptr.as_ptr() as usize, thread: this_thread() });
                 return;
             }
         }
@@ -312,11 +330,27 @@ impl Drop for Buffer {
 mod tests {
     use super::*;
 
+    fn idle(of: &[[usize; 3]]) -> FreeList {
+        let buffers = of.iter().map(|[size, address, thread]| Idle { size: *size, address: *address, thread: *thread });
+        FreeList { buffers: buffers.collect(), bytes: of.iter().map(|idle| idle[0]).sum(), spare: 0 }
+    }
+
     #[test]
     fn a_larger_idle_buffer_serves_if_none_fits() {
-        let mut idle = FreeList { buffers: vec![(30, 1), (20, 2), (10, 3), (20, 4)], bytes: 80, spare: 0 };
-        assert_eq!((idle.take(20), idle.take(15), idle.take(5)), (Some((20, 4)), Some((20, 2)), None));
-        assert_eq!((idle.take(10), idle.bytes, idle.spare), (Some((10, 3)), 30, 5));
+        let mut idle = idle(&[[30, 1, 0], [20, 2, 0], [10, 3, 0], [20, 4, 0]]);
+        let mut take = |cap| idle.take(cap, 0).map(|idle| (idle.size, idle.address));
+        assert_eq!((take(20), take(15), take(5)), (Some((20, 4)), Some((20, 2)), None));
+        assert_eq!(take(10), Some((10, 3)));
+        assert_eq!((idle.bytes, idle.spare), (30, 5));
+    }
+
+    #[test]
+    fn a_thread_gets_what_it_has_freed() {
+        let mut idle = idle(&[[20, 1, 7], [20, 2, 8], [20, 3, 7], [20, 4, 8]]);
+        let taken = [7, 8, 7, 7].map(|thread| idle.take(20, thread).map(|idle| idle.address));
+        assert_eq!(taken, [Some(3), Some(4), Some(1), Some(2)]);
+        assert_ne!(this_thread(), std::thread::spawn(this_thread).join().unwrap());
+        assert_eq!(this_thread(), this_thread());
     }
 
     // One test, because the counters are global and tests run in parallel.

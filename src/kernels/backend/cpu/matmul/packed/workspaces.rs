@@ -33,12 +33,15 @@ impl<T> Workspaces<T> {
         Ok(Workspaces { _memory: memory, start, sizes: [size, columns], free })
     }
 
-    /// One that holds these columns, if it is free, or else another one. Waits if more tasks run than there are workspaces.
+    /// One that holds these columns, if it is free, or else the one that this thread had in the last product, or another. Waits if more tasks run
+    /// than there are workspaces.
     pub fn take(&self, columns: Packed) -> Workspace {
+        let usual = rayon::current_thread_index().map_or(0, |i| i + 1) * self.sizes[0];
         loop {
             let mut free = self.free.lock();
-            if !free.is_empty() {
-                let at = free.iter().position(|d| d.holds == Some(columns)).unwrap_or(free.len() - 1);
+            if let Some(last) = free.len().checked_sub(1) {
+                let held = free.iter().position(|d| d.holds == Some(columns));
+                let at = held.or_else(|| free.iter().position(|d| d.at == usual)).unwrap_or(last);
                 return free.swap_remove(at);
             }
             drop(free);
