@@ -60,6 +60,16 @@ pub trait PanelVector: Copy + 'static {
     unsafe fn put_transposed(from: impl Fn(usize) -> Self, to: *mut Self::Number, step: usize);
     /// As `put_transposed`, of LANES vectors that follow each other from `from`.
     unsafe fn transpose_square(from: *const Self::Number, to: *mut Self::Number, step: usize);
+    /// Writes element `t` of what begins at `from(i)` to `to[t * LANES + i]`, for `n` elements, at least four, of LANES.
+    #[inline(always)]
+    unsafe fn put_columns(from: impl Fn(usize) -> *const Self::Number, n: usize, to: *mut Self::Number) {
+        for i in 0..Self::LANES {
+            for t in 0..n {
+                // SAFETY: the caller's.
+                unsafe { *to.add(t * Self::LANES + i) = *from(i).add(t) };
+            }
+        }
+    }
     unsafe fn total(self) -> Self::Number;
     /// The lanes with even numbers of `self` and then `b`, and those with odd ones.
     unsafe fn parted(self, b: Self) -> (Self, Self);
@@ -105,7 +115,7 @@ pub trait PanelVector: Copy + 'static {
 #[cfg(target_arch = "x86_64")]
 macro_rules! avx512 {
     ($V:ty, $t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $store:ident, $zload:ident, $mload:ident, $mstore:ident,
-     $fma:ident, $add:ident, $sub:ident, $total:ident, $transposed:ident, $parted:ident, $interleaved:ident, $spread:ident) => {
+     $fma:ident, $add:ident, $sub:ident, $total:ident, $transposed:ident, $parted:ident, $interleaved:ident, $spread:ident $(, $columns:ident)?) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -176,6 +186,13 @@ macro_rules! avx512 {
                     }
                 }
             }
+            $(
+                #[inline(always)]
+                unsafe fn put_columns(from: impl Fn(usize) -> *const $t, n: usize, to: *mut $t) {
+                    // SAFETY: as above.
+                    unsafe { $columns(from, n, to) }
+                }
+            )?
             #[inline(always)]
             unsafe fn transpose_square(from: *const $t, to: *mut $t, step: usize) {
                 // SAFETY: as above.
@@ -239,7 +256,8 @@ avx512!(
     transposed_16,
     parted_16,
     interleaved_16,
-    spread_16
+    spread_16,
+    columns_16
 );
 #[cfg(target_arch = "x86_64")]
 avx512!(
@@ -268,7 +286,7 @@ avx512!(
 macro_rules! avx2 {
     ($V:ty, $t:ty, $lanes:literal, $bits:ident, $zero:ident, $set:ident, $load:ident, $store:ident, $mload:ident, $first:ident, $blend:ident,
      $cast:ident, $fma:ident, $add:ident, $sub:ident, $transposed:ident, $parted:ident, $interleaved:ident, $dense:ident,
-     $places:ident) => {
+     $places:ident $(, $columns:ident)?) => {
         impl PanelVector for $V {
             type Number = $t;
             const LANES: usize = $lanes;
@@ -381,6 +399,13 @@ macro_rules! avx2 {
                     }
                 }
             }
+            $(
+                #[inline(always)]
+                unsafe fn put_columns(from: impl Fn(usize) -> *const $t, n: usize, to: *mut $t) {
+                    // SAFETY: as above.
+                    unsafe { $columns(from, n, to) }
+                }
+            )?
             #[inline(always)]
             unsafe fn transpose_square(from: *const $t, to: *mut $t, step: usize) {
                 // SAFETY: as above.
@@ -437,7 +462,8 @@ avx2!(
     parted_8,
     interleaved_8,
     dense_f32,
-    places_f32
+    places_f32,
+    columns_8
 );
 #[cfg(target_arch = "x86_64")]
 avx2!(

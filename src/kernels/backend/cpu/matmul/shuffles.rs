@@ -10,13 +10,7 @@ pub(super) unsafe fn transposed_16(r: [__m512; 16]) -> [__m512; 16] {
     unsafe {
         let mut u = r;
         for g in 0..4 {
-            let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
-            let (ab, cd) = (_mm512_castps_pd(_mm512_unpacklo_ps(a, b)), _mm512_castps_pd(_mm512_unpacklo_ps(c, d)));
-            let (ab2, cd2) = (_mm512_castps_pd(_mm512_unpackhi_ps(a, b)), _mm512_castps_pd(_mm512_unpackhi_ps(c, d)));
-            u[4 * g] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd));
-            u[4 * g + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd));
-            u[4 * g + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2));
-            u[4 * g + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2));
+            u[4 * g..4 * g + 4].copy_from_slice(&quarters_turned([r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]]));
         }
         let mut out = u;
         for j in 0..4 {
@@ -28,6 +22,77 @@ pub(super) unsafe fn transposed_16(r: [__m512; 16]) -> [__m512; 16] {
             out[12 + j] = _mm512_shuffle_f32x4::<0xdd>(high, high2);
         }
         out
+    }
+}
+
+/// Lanes of four vectors, whose quarters are turned each for itself.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[inline(always)]
+unsafe fn quarters_turned([a, b, c, d]: [__m512; 4]) -> [__m512; 4] {
+    // SAFETY: the caller's.
+    unsafe {
+        let (ab, cd) = (_mm512_castps_pd(_mm512_unpacklo_ps(a, b)), _mm512_castps_pd(_mm512_unpacklo_ps(c, d)));
+        let (ab2, cd2) = (_mm512_castps_pd(_mm512_unpackhi_ps(a, b)), _mm512_castps_pd(_mm512_unpackhi_ps(c, d)));
+        [
+            _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
+            _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)),
+            _mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
+            _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)),
+        ]
+    }
+}
+
+/// As `PanelVector::put_columns`.
+///
+/// # Safety
+/// The machine has AVX-512; besides, as there.
+#[inline(always)]
+pub(super) unsafe fn columns_16(from: impl Fn(usize) -> *const f32, n: usize, to: *mut f32) {
+    for t in (0..n).step_by(4) {
+        // The last four overlap those before.
+        let t = t.min(n - 4);
+        // SAFETY: the caller's.
+        unsafe {
+            let mut rows = [_mm512_setzero_ps(); 4];
+            for (k, row) in rows.iter_mut().enumerate() {
+                let x = _mm512_castps128_ps512(_mm_loadu_ps(from(k).add(t)));
+                let x = _mm512_insertf32x4::<1>(x, _mm_loadu_ps(from(k + 4).add(t)));
+                let x = _mm512_insertf32x4::<2>(x, _mm_loadu_ps(from(k + 8).add(t)));
+                *row = _mm512_insertf32x4::<3>(x, _mm_loadu_ps(from(k + 12).add(t)));
+            }
+            for (k, row) in quarters_turned(rows).into_iter().enumerate() {
+                _mm512_storeu_ps(to.add((t + k) * 16), row);
+            }
+        }
+    }
+}
+
+/// As `PanelVector::put_columns`.
+///
+/// # Safety
+/// The machine has AVX2; besides, as there.
+#[inline(always)]
+pub(super) unsafe fn columns_8(from: impl Fn(usize) -> *const f32, n: usize, to: *mut f32) {
+    for t in (0..n).step_by(4) {
+        // As above.
+        let t = t.min(n - 4);
+        // SAFETY: the caller's.
+        unsafe {
+            let mut rows = [_mm256_setzero_ps(); 4];
+            for (k, row) in rows.iter_mut().enumerate() {
+                let x = _mm256_castps128_ps256(_mm_loadu_ps(from(k).add(t)));
+                *row = _mm256_insertf128_ps::<1>(x, _mm_loadu_ps(from(k + 4).add(t)));
+            }
+            let [a, b, c, d] = rows;
+            let (ab, cd) = (_mm256_castps_pd(_mm256_unpacklo_ps(a, b)), _mm256_castps_pd(_mm256_unpacklo_ps(c, d)));
+            let (ab2, cd2) = (_mm256_castps_pd(_mm256_unpackhi_ps(a, b)), _mm256_castps_pd(_mm256_unpackhi_ps(c, d)));
+            _mm256_storeu_ps(to.add(t * 8), _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd)));
+            _mm256_storeu_ps(to.add((t + 1) * 8), _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd)));
+            _mm256_storeu_ps(to.add((t + 2) * 8), _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2)));
+            _mm256_storeu_ps(to.add((t + 3) * 8), _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2)));
+        }
     }
 }
 

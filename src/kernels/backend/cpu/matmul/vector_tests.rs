@@ -31,6 +31,11 @@ unsafe fn movements_on<V: PanelVector>(numbers: &[V::Number]) {
         assert!(out[..2 * n] == numbers[..2 * n]);
         V::transpose_square(numbers.as_ptr(), out.as_mut_ptr(), n);
         assert!((0..n * n).all(|i| out[i % n * n + i / n] == numbers[i]));
+        for count in 4..=16 {
+            let mut columns = vec![V::Number::ZERO; count * n];
+            V::put_columns(|i| numbers.as_ptr().add(7 * i), count, columns.as_mut_ptr());
+            assert!((0..count * n).all(|at| columns[at] == numbers[7 * (at % n) + at / n]), "{count}");
+        }
         a.minus(b).store(out.as_mut_ptr());
         assert!((0..n).all(|i| out[i].plus(numbers[n + i]) == numbers[i]));
     }

@@ -21,9 +21,6 @@ use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use std::ops::Range;
 
-/// Numbers in the largest squares of lanes that hold a vector of each of a channel's weights.
-const TRANSPOSED: usize = TAPS * 16;
-
 /// Calls a function with K, N and N x N of a filter.
 macro_rules! with_sizes {
     ($filter:expr, $call:ident($($a:expr),*)) => {
@@ -213,7 +210,7 @@ unsafe fn weights_of<V: PanelVector, const K: usize, const N: usize, const I: us
 ) {
     let start = w.taps.iter().copied().min().unwrap_or(0);
     let span = w.taps.iter().map(|t| t - start + 1).max().unwrap_or(0);
-    assert!(span <= TAPS && w.taps.len() == K * K, "the weights of a channel lie together");
+    assert!((4..=TAPS).contains(&span) && w.taps.len() == K * K, "the weights of a channel lie together");
     for near in (0..w.channels).step_by(2 * V::LANES) {
         for r in rows.clone() {
             // Two vectors of a row, so that whole lines are written.
@@ -221,28 +218,15 @@ unsafe fn weights_of<V: PanelVector, const K: usize, const N: usize, const I: us
                 let n = V::LANES.min(w.channels - first);
                 let from = w.from.wrapping_add(r * w.row + first * w.channel + start);
                 let to = w.to.wrapping_add(first);
-                // A vector for each weight of a channel, with as many rows more as a square of lanes has.
-                let mut lanes = [V::Number::ZERO; TRANSPOSED];
+                // A vector for each weight of a channel.
+                let mut lanes = [V::Number::ZERO; TAPS * 16];
                 // What this row has next is asked for: channels may lie far apart.
                 for c in 0..n {
                     bring_line(from.wrapping_add((c + 2 * V::LANES) * w.channel));
                 }
                 // SAFETY: the caller's.
                 unsafe {
-                    for t in (0..span).step_by(V::LANES) {
-                        let here = V::LANES.min(span - t);
-                        let (at, to) =
-                            (|c: usize| from.wrapping_add(c.min(n - 1) * w.channel + t), lanes.as_mut_ptr().wrapping_add(t * V::LANES));
-                        if here == V::LANES {
-                            V::put_transposed(|c| V::load(at(c)), to, V::LANES);
-                        } else if here > 1 {
-                            V::put_transposed(|c| V::load_first(at(c), here), to, V::LANES);
-                        } else {
-                            for c in 0..n {
-                                lanes[t * V::LANES + c] = *from.add(c * w.channel + t);
-                            }
-                        }
-                    }
+                    V::put_columns(|c| from.wrapping_add(c.min(n - 1) * w.channel), span, lanes.as_mut_ptr());
                     let half = V::splat(V::Number::HALF);
                     let mut columns = [[V::zero(); N]; K];
                     for j in 0..K {
@@ -260,7 +244,12 @@ unsafe fn weights_of<V: PanelVector, const K: usize, const N: usize, const I: us
                         let row = weight_side::<V, K, N>(row, half);
                         for j in 0..N {
                             let item = w.items[N * i + j];
-                            row[j].store_first(to.wrapping_add(item.at + r * item.step), n);
+                            let to = to.wrapping_add(item.at + r * item.step);
+                            if n == V::LANES {
+                                row[j].store(to);
+                            } else {
+                                row[j].store_first(to, n);
+                            }
                         }
                     }
                 }
