@@ -342,7 +342,7 @@ impl Strip {
         let mut rows = Vec::new();
         // Of the first and the last of several images not all rows are read.
         let row_of = |column: usize| column / c.out % b.out * b.stride;
-        let (first, end) = (row_of(self.first), row_of(self.end - 1) + self.counts[2] - (b.out - 1) * b.stride);
+        let (first, end) = (row_of(self.first), row_of(self.end - 1) + (b.most() - b.least()) as usize + 1);
         let is_flat = a.out == 1 && self.counts[0] > 1;
         for n in 0..self.counts[0] {
             let mut ys = inside(self.origin[1], self.counts[2], b.size);

@@ -1,5 +1,8 @@
 //! Convolutions with few results for each patch, as depthwise ones have: packing would cost more than the product. Vectors go along the rows of
-//! strips, where each tap is a shift.
+//! strips, where each tap is a shift: `rows` where the results of a row are neighbours, `in_turn` where those of two phases are, and `weight` for
+//! the gradient of the kernel.
+//!
+//! Not here: strips themselves (`geometry`, `patches`).
 
 mod in_turn;
 mod rows;

@@ -116,7 +116,7 @@ pub(super) struct Item {
 
 /// Where a place begins, and how many items it has.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(super) struct SlabPlace {
     pub at: usize,
     pub depth: usize,
 }
@@ -124,7 +124,7 @@ pub(super) struct Place {
 /// How transformed tiles, or weights, lie in memory: place by place, panel by panel (or row by row), item by item, channel by channel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slabs {
-    pub places: [Place; PLACES],
+    pub places: [SlabPlace; PLACES],
     pub items: [Item; ITEMS],
     /// All elements.
     pub size: usize,
@@ -141,7 +141,7 @@ impl Slabs {
 
     /// An item has `unit` elements, of which `run` are in one panel.
     fn new(filter: Filter, unit: usize, run: usize) -> Slabs {
-        let (mut places, mut items) = ([Place::default(); PLACES], [Item::default(); ITEMS]);
+        let (mut places, mut items) = ([SlabPlace::default(); PLACES], [Item::default(); ITEMS]);
         let mut position = [0; ITEMS];
         for i in 0..filter.items() {
             let depth = &mut places[filter.place(i)].depth;

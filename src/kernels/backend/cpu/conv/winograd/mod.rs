@@ -16,7 +16,7 @@ mod tests;
 mod transforms;
 pub(super) mod weight;
 
-use self::filter::{Filter, Place, Slabs};
+use self::filter::{Filter, SlabPlace, Slabs};
 use self::transforms::{PlacesOfRow, TilePanels, WeightsToTransform, transform_results, transform_tiles, transform_weights};
 use super::gather::{Gather, GatherPhase, TASKS, WORTH};
 use super::geometry::{Patches, Strip};
@@ -397,7 +397,7 @@ unsafe fn products(
                 let all = weights.slabs.places[place].depth * channels;
                 let depth = all.div_ceil(all.div_ceil(block_depth::<f32>(g.isa, width)));
                 let at = |place: usize| {
-                    let Place { at, depth } = weights.slabs.places[place];
+                    let SlabPlace { at, depth } = weights.slabs.places[place];
                     at + (first_row + first) * depth * channels
                 };
                 for k in (0..all).step_by(depth) {
