@@ -3,13 +3,12 @@
 //! between the rows that belong to no position, or packed as they are needed.
 
 use super::geometry::{Patches, Places, Strip};
+use super::layout::{BlockMemory, PatchLayout};
 use super::pairs::{are_a_pair, interleave};
-use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
+use super::patches::{clear, room};
 use crate::backend::cpu::epilogue::ImageEpilogue;
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
-use crate::backend::cpu::matmul::panels::{
-    ColumnRun, Depth, DepthPlace, PanelProduct, block_bytes, block_depth, has_dense_loops, multiply,
-};
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
+use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::InstructionSet;
@@ -30,14 +29,6 @@ pub(super) const ROWS: usize = 32;
 const WEIGHTS: usize = 512 << 10;
 /// Elements of a strip beyond which a task takes fewer columns.
 pub(super) const STRIP: usize = 1 << 17;
-/// Elements of the strips of a block.
-const STRIPS: usize = 1 << 17;
-/// Channels that are asked for before they are packed.
-const AHEAD: usize = 4;
-/// The fewest taps that pay for shifts: fewer read about as much as packing does.
-const SHIFTED: usize = 2;
-/// Packing a vector takes as long as its products with so many rows, and so many more for each row of positions that it has lanes of.
-const PACKING: [usize; 2] = [4, 4];
 
 /// Where the weights of a phase lie: the first one, strides of groups, rows and channels, and the place of each tap.
 #[derive(Debug, Clone)]
@@ -208,172 +199,103 @@ impl<T: CoreNumber> Gather<'_, T> {
         x: *const S,
         out: Option<(*mut T, usize)>,
     ) -> Vec<PhaseSums<T>> {
-        let (width, lanes) = widths::<T>(self.isa);
-        // SAFETY: the caller's.
-        let one_by_one = || phases.clone().flat_map(|f| unsafe { self.products(task, f..f + 1, x, out) }).collect();
-        let phases = &self.phases[phases.clone()];
-        let rows = task.rows.len();
+        let these = &self.phases[phases.clone()];
+        let has_taps = these.iter().all(|f| self.channels * f.patches.taps() > 0);
+        let layout = has_taps.then(|| PatchLayout::new::<T>(self, these, &task.columns, task.rows.len(), S::SAME));
+        match (layout, these) {
+            // SAFETY: the caller's, here and below.
+            (Some(Some(layout)), _) => unsafe { self.sums_of(task, these, &layout, x, out) },
+            // SAFETY: see above.
+            (_, [f]) => vec![unsafe { self.without_taps(task, f, out) }],
+            // SAFETY: see above.
+            _ => phases.flat_map(|f| unsafe { self.products(task, f..f + 1, x, out) }).collect(),
+        }
+    }
+
+    /// The biases of a task's rows; may be null.
+    fn bias_of(&self, task: &GatherTask) -> *const T {
         let row = task.group * self.rows + task.rows.start;
-        let bias = if self.bias.is_null() { self.bias } else { self.bias.wrapping_add(row) };
-        if phases.iter().any(|f| self.channels * f.patches.taps() == 0) {
-            let [f] = phases else { return one_by_one() };
-            let (runs, columns) = (runs(&f.patches, &f.places, &task.columns, |column| column), task.columns.len());
-            let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
-            // SAFETY: the caller's, here and below; there is room.
-            unsafe {
-                let value = |r: usize, _| if bias.is_null() { T::ZERO } else { *bias.add(r) };
-                match out {
-                    Some((y, plane)) => put(&runs, rows, y, (plane, f.places.step[2]), value),
-                    None => put(&[ColumnRun { column: 0, len: columns, at: 0 }], rows, sums, (columns, 1), value),
-                }
+        if self.bias.is_null() { self.bias } else { self.bias.wrapping_add(row) }
+    }
+
+    /// The results of a phase to which nothing is added up.
+    ///
+    /// # Safety
+    /// As for `products`.
+    unsafe fn without_taps(&self, task: &GatherTask, f: &GatherPhase, out: Option<(*mut T, usize)>) -> PhaseSums<T> {
+        let (rows, columns, bias) = (task.rows.len(), task.columns.len(), self.bias_of(task));
+        let runs = runs(&f.patches, &f.places, &task.columns, |column| column);
+        let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
+        // SAFETY: the caller's, here and below; there is room.
+        unsafe {
+            let value = |r: usize, _| if bias.is_null() { T::ZERO } else { *bias.add(r) };
+            match out {
+                Some((y, plane)) => put(&runs, rows, y, (plane, f.places.step[2]), value),
+                None => put(&[ColumnRun { column: 0, len: columns, at: 0 }], rows, sums, (columns, 1), value),
             }
-            return vec![PhaseSums { _memory: memory, sums, columns, runs, is_finite: true }];
         }
-        // A pair's patches overlap, and are laid out once for both.
-        let united = match phases {
-            [one, two] => Some(one.patches.united(&two.patches)),
-            _ => None,
-        };
-        let p = united.as_ref().unwrap_or(&phases[0].patches);
-        let taps = p.taps();
-        let mut strip = Strip::new(p, task.columns.start, task.columns.end, S::SAME);
-        let vectors = |columns: usize| columns.div_ceil(lanes);
-        // Shifts are a quarter slower than panels: their vectors lie across the borders of cache lines.
-        let packing = PACKING[0] + PACKING[1] * (1 + lanes / p.axes[2].out);
-        let is_shifted = taps >= SHIFTED
-            && p.axes[2].stride == 1
-            && vectors(strip.span()) * rows * 5 <= vectors(task.columns.len()) * (rows + packing) * 4;
-        if is_shifted && strip.size == 0 {
-            // Vectors read beyond the last column.
-            strip = Strip::new(p, task.columns.start, task.columns.end, false);
-        }
-        let columns = if is_shifted { strip.span() } else { task.columns.len() };
-        // One panel of all columns rather than two, if the second would have few.
-        let width = if columns > width { widest::<T>(self.isa) } else { width };
-        let width = if columns <= width { width } else { widths::<T>(self.isa).0 };
-        let most = if is_shifted {
-            // With the weights of some rows.
-            let reach = (width.min(columns) + strip.reach() + 8 * taps) * size_of::<T>();
-            (block_bytes(self.isa) / reach).min(STRIPS / strip.size).max(1) * taps
-        } else {
-            block_depth::<T>(self.isa, width)
-        };
-        if united.is_some() && taps > most {
-            return one_by_one();
-        }
-        let of_taps: Vec<Vec<usize>> = phases.iter().map(|f| f.patches.taps_among(p)).collect();
-        // The taps of both phases are packed together, or those of each alone where dense products are faster.
-        let is_in_order =
-            |f: &GatherPhase| f.weights.channel == f.weights.taps.len() && f.weights.taps.iter().copied().eq(0..f.weights.taps.len());
-        let alone = !is_shifted && has_dense_loops(self.isa) && phases.iter().all(is_in_order);
-        let layouts: Vec<Vec<usize>> = if alone { of_taps.clone() } else { vec![(0..taps).collect()] };
-        let shifts: Vec<Vec<isize>> = layouts.iter().map(|taps| taps.iter().map(|k| strip.taps[*k]).collect()).collect();
-        let taps = shifts.iter().map(Vec::len).max().unwrap_or(taps);
-        // Channels of a block, and taps of one that has too many.
-        let channel_steps = phases.iter().map(|f| f.weights.channel).max().unwrap_or(1);
-        let most_channels = (most / taps).min(i32::MAX as usize / channel_steps).max(1);
-        let channels = self.channels.div_ceil(self.channels.div_ceil(most_channels));
-        let piece = if is_shifted { taps } else { taps.div_ceil(taps.div_ceil(most)) };
-        let block = channels * piece;
-        let panels = columns.div_ceil(width);
-        let packed_size = panels * block * width;
-        let (_own, packed) = room::<T>(if is_shifted { 0 } else { layouts.len() * packed_size });
-        let strips = if is_shifted { channels * strip.size + width } else { strip.size };
-        let (_strip, buffer) = room::<T>(strips);
+        PhaseSums { _memory: memory, sums, columns, runs, is_finite: true }
+    }
+
+    /// As `products`, of patches that are laid out in this way.
+    ///
+    /// # Safety
+    /// As for `products`.
+    unsafe fn sums_of<S: StoredAs<T>>(
+        &self,
+        task: &GatherTask,
+        phases: &[GatherPhase],
+        layout: &PatchLayout,
+        x: *const S,
+        out: Option<(*mut T, usize)>,
+    ) -> Vec<PhaseSums<T>> {
+        let (strip, columns, rows) = (&layout.strip, layout.columns, task.rows.len());
+        let (_packed, packed) = room::<T>(layout.packed_size() * layout.packed.len());
+        let strips = layout.strips_size();
+        let (_strips, buffer) = room::<T>(strips);
         // SAFETY: there is room.
         unsafe { clear(strips, buffer) };
-        let plan = (!is_shifted).then(|| LoadPlan::new(&strip, lanes));
-        let whole = [ColumnRun { column: 0, len: columns, at: 0 }];
-        let group = x.wrapping_add(task.group * self.channels * p.plane());
+        let memory = BlockMemory { strips: buffer, packed };
         let mut made = Vec::with_capacity(phases.len());
         for f in phases {
             let (mut at, first) = (strip.rows.iter(), strip.rows[0].base);
-            let base = |column| if is_shifted { at.next().map_or(0, |row| (row.base - first) as usize) } else { column };
+            let base = |column| if layout.is_shifted { at.next().map_or(0, |row| (row.base - first) as usize) } else { column };
             let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
-            made.push(PhaseSums {
-                _memory: memory,
-                sums,
-                columns,
-                runs: runs(&f.patches, &f.places, &task.columns, base),
-                is_finite: true,
-            });
+            let runs = runs(&f.patches, &f.places, &task.columns, base);
+            made.push(PhaseSums { _memory: memory, sums, columns, runs, is_finite: true });
         }
-        let mut is_first = true;
-        let mut depth = Vec::with_capacity(block);
-        for first in (0..self.channels).step_by(channels) {
-            let next = channels;
-            let channels = channels.min(self.channels - first);
-            for t in (0..taps).step_by(piece) {
-                for c in 0..channels {
-                    let x = group.wrapping_add((first + c) * p.plane());
-                    // SAFETY: as above.
-                    unsafe {
-                        let Some(plan) = &plan else {
-                            fill::<T, S>(self.isa, p, &strip, x, buffer.wrapping_add(c * strip.size));
-                            continue;
-                        };
-                        let from = if strip.size == 0 {
-                            x.cast::<T>().wrapping_offset(strip.start)
-                        } else {
-                            if t == 0 {
-                                fill::<T, S>(self.isa, p, &strip, x, buffer);
-                            }
-                            buffer.cast_const()
-                        };
-                        // Channels of an image lie far apart, those of strips do not.
-                        let ahead = if strip.size == 0 { AHEAD * p.plane() } else { 0 } as isize;
-                        for (i, shifts) in shifts.iter().enumerate() {
-                            let shifts = &shifts[t..shifts.len().min(t + piece)];
-                            let to = packed.wrapping_add(i * packed_size + c * shifts.len() * width);
-                            let rows = PackedRows { to, vectors: width / lanes, panel: block * width, ahead };
-                            pack::<T>(self.isa, plan, from, shifts, rows);
-                        }
-                    }
-                }
+        let whole = [ColumnRun { column: 0, len: columns, at: 0 }];
+        let group = x.wrapping_add(task.group * self.channels * layout.patches.plane());
+        let mut depth = Vec::with_capacity(layout.block());
+        for first in (0..self.channels).step_by(layout.channels) {
+            let channels = layout.channels.min(self.channels - first);
+            for t in (0..layout.taps).step_by(layout.piece) {
+                let x = group.wrapping_add(first * layout.patches.plane());
+                // SAFETY: the caller's, here and below.
+                unsafe { layout.lay_out::<T, S>(self.isa, x, channels, t, memory) };
                 for (i, (f, made)) in phases.iter().zip(&mut made).enumerate() {
-                    let weights = &f.weights;
-                    let number = if alone { i } else { 0 };
-                    let (packed, all) = (packed.wrapping_add(number * packed_size), &layouts[number]);
-                    let layout = &all[t..all.len().min(t + piece)];
-                    let is_dense = !is_shifted && *all == of_taps[i] && weights.channel == layout.len() && is_in_order(f);
-                    // The phase's taps in this piece.
-                    let place_of = |at: &usize| of_taps[i].iter().position(|tap| tap == at).map(|k| weights.taps[k]);
-                    let places = layout.iter().enumerate().filter_map(|(k, at)| Some((k, *at, place_of(at)?)));
-                    let near = places.clone().count();
-                    depth.clear();
-                    if !is_dense {
-                        for c in 0..channels {
-                            depth.extend(places.clone().map(|(k, at, place)| {
-                                let b = if is_shifted { c * strip.size + strip.taps[at] as usize } else { (c * layout.len() + k) * width };
-                                DepthPlace { a: (c * weights.channel + place) as i32, b: b as i32 }
-                            }));
-                        }
-                    }
+                    let dense = layout.depth_of(i, f, channels, t, &mut depth);
+                    let (b, panel) = layout.operand(i, memory);
                     let product = PanelProduct {
                         rows,
                         columns,
-                        depth: if is_dense {
-                            Depth::Dense(channels * layout.len())
-                        } else {
-                            Depth::Places { places: &depth, near: near.min(8) }
-                        },
-                        a: self.weights.wrapping_add(weights.at(task.group, task.rows.start, first)),
-                        a_rs: weights.row as isize,
-                        next: (next * weights.channel) as isize,
-                        b: if is_shifted { buffer.cast_const().wrapping_offset(strip.rows[0].base) } else { packed.cast_const() },
-                        panel: if is_shifted { width } else { block * width },
-                        vectors: width / lanes,
+                        depth: dense.map_or_else(|near| Depth::Places { places: &depth, near }, Depth::Dense),
+                        a: self.weights.wrapping_add(f.weights.at(task.group, task.rows.start, first)),
+                        a_rs: f.weights.row as isize,
+                        next: (layout.channels * f.weights.channel) as isize,
+                        b,
+                        panel,
+                        vectors: layout.width / layout.lanes,
                         out: out.map_or(made.sums, |(y, _)| y),
                         out_rs: out.map_or(columns, |(_, plane)| plane) as isize,
                         runs: if out.is_some() { &made.runs } else { &whole },
                         step: if out.is_some() { f.places.step[2] as isize } else { 1 },
-                        add: !is_first,
-                        bias,
+                        add: (first, t) != (0, 0),
+                        bias: self.bias_of(task),
                     };
-                    // SAFETY: as above.
+                    // SAFETY: see above.
                     made.is_finite &= unsafe { multiply::<T>(self.isa, &product) };
                 }
-                is_first = false;
                 interrupt::check();
             }
         }

@@ -10,6 +10,7 @@
 mod direct;
 mod gather;
 mod geometry;
+mod layout;
 mod pairs;
 mod patches;
 pub(super) mod plain;
