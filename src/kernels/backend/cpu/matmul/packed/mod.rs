@@ -5,41 +5,29 @@
 //! each task's rows. Some of it is packed by several threads, which takes less time than reading what another core has packed: two Zen 4 cores
 //! computed products of 512 in 1.3 ms with shared packing and in 1.22 ms with their own.
 //!
-//! `pack` lays operands out, `tile` multiplies. Not here: which products are computed in this way (`super::MatrixProduct`).
+//! `division` makes tasks, `pack` lays operands out, `tile` multiplies. Not here: which products are computed in this way (`super::MatrixProduct`).
 //!
 //! The sum over k is cut by its length alone, and its parts are added in order, so the bits are the same for any number of threads.
 
+mod division;
 mod factor;
 mod pack;
 mod tile;
 mod workspaces;
 
+use self::division::Division;
 pub(in crate::backend::cpu) use self::factor::Factor;
 use self::pack::{pack_columns, pack_rows, room_of_rows};
 pub(in crate::backend::cpu) use self::tile::Bias;
 use self::tile::{LeftLayout, PackedBlock, multiply};
 use self::workspaces::Workspaces;
 use super::Mat;
-use super::panel_vector::{CoreNumber, tile_rows, widths};
+use super::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::epilogue::Epilogue;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, num_threads, parallel_for};
 use crate::error::throw;
 
-/// Steps of the depth that are packed as one part. With AVX2 a panel of the right operand has 16 KB then, and stays in the first cache (32 KB)
-/// while rows pass by; with AVX-512 it is the rows that stay there (`tile::TOGETHER`).
-const DEPTH: usize = 256;
-/// Bytes of the right operand that all threads together pack at a time. One thread packs at least and at most what `OF_ONE` says.
-const PACKED: usize = 16 << 20;
-const OF_ONE: [usize; 2] = [512 << 10, 2 << 20];
-/// The most rows of a task: with the depth of a panel they stay in the second cache.
-const ROWS: usize = 96;
-/// The most tasks into which rows are divided so that all threads have work; with more than half as many threads, two for each thread.
-const TASKS: usize = 16;
-/// Multiply-adds of the smallest task.
-const TASK: usize = 1 << 20;
-/// The fewest columns of a task with an epilogue, which costs too much over short rows.
-const LONG_ROW: usize = 256;
 /// Columns of the right operand up to which rows that are dense along k are read where they lie; the first number is of rows that lie a
 /// multiple of `PAGE` apart, which compete for a few lines of the first cache.
 const FEW: [usize; 2] = [256, 1024];
@@ -78,25 +66,9 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
     out: *mut T,
     parallel: bool,
 ) {
-    let (width, lanes) = widths::<T>(isa);
-    let depth = k.div_ceil(k.div_ceil(DEPTH));
-    // Columns are divided into groups: with few groups threads pack the same columns, with many the same rows.
+    let (width, _) = widths::<T>(isa);
     let threads = if parallel { num_threads() } else { 1 };
-    let panels = n.div_ceil(width);
-    let right = (PACKED / threads).clamp(OF_ONE[0], OF_ONE[1]) / size_of::<T>() / depth;
-    // As many groups as make both repetitions cost the same.
-    let fair = if threads > 1 { (threads * n / m).isqrt() } else { 1 };
-    let most = if epilogue.is_some() { (n / LONG_ROW).max(1) } else { panels };
-    let groups = n.div_ceil(right).max(fair.min(most)).clamp(1, panels);
-    // As even as vectors allow.
-    let wide = n.div_ceil(groups).next_multiple_of(lanes);
-    let room = wide.next_multiple_of(width);
-    let groups = n.div_ceil(wide);
-    let wanted = if threads > 1 { (m.saturating_mul(n).saturating_mul(k) / TASK).clamp(1, TASKS.max(2 * threads)) } else { 1 };
-    let rows = m.div_ceil(m.div_ceil(ROWS).max(wanted.div_ceil(groups))).next_multiple_of(tile_rows::<T>(isa)).min(m);
-    let blocks = m.div_ceil(rows);
-    let parts = (right / room).clamp(1, k.div_ceil(depth));
-    let deep = (parts * depth).min(k);
+    let Division { depth, deep, wide, room, groups, rows, blocks } = Division::of::<T>(isa, (m, n, k), threads, epilogue.is_some());
     // Rows that are read where they lie.
     let in_place = match a {
         Factor::Numbers(a) => Some(a).filter(|a| {
