@@ -40,7 +40,7 @@ fn geometry(r: &mut Seed) -> ConvShape {
     for d in 3 - dims..3 {
         loop {
             s.input[d] = 1 + r.below(if dims == 3 { 7 } else { 20 });
-            s.kernel[d] = r.of(&[1, 2, 3, 3, 4, 7]);
+            s.kernel[d] = r.of(&[1, 2, 3, 3, 4, 5, 7]);
             s.stride[d] = r.of(&[1, 1, 1, 2, 3, 5]);
             s.dilation[d] = r.of(&[1, 1, 1, 2, 3]);
             s.padding[d] = r.below(4);
@@ -215,6 +215,8 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         ConvShape { output: [1, 17, 12], ..square(2, 1, [40, 40], 20, 3, 1, 1) },
         square(40, 1, [8, 8], 2, 2, 1, 0),
         square(2, 40, [1, 1], 33, 3, 1, 1),
+        square(2, 40, [1, 1], 33, 5, 1, 2),
+        square(1, 3, [2, 1], 22, 5, 1, 1),
         square(2, 40, [1, 1], 33, 5, 2, 2),
         square(2, 4, [6, 10], 33, 3, 2, 1),
         square(1, 1, [9, 16], 40, 16, 8, 4),

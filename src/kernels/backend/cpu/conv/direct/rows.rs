@@ -28,7 +28,22 @@ on_vectors! {
 /// The strip is readable, and the results are writable.
 #[inline(always)]
 unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
-    for StripRow { column, base, len } in d.strip.rows.iter().copied() {
+    let mut next = 0;
+    while let Some(StripRow { column, base, len }) = d.strip.rows.get(next).copied() {
+        if let Some((side, is_down, pitch)) = block_of(d, next) {
+            // SAFETY: the caller's.
+            unsafe {
+                match (side, is_down) {
+                    (3, false) => add_block::<V, 3, false>(d, next, pitch),
+                    (3, true) => add_block::<V, 3, true>(d, next, pitch),
+                    (_, false) => add_block::<V, 5, false>(d, next, pitch),
+                    (_, true) => add_block::<V, 5, true>(d, next, pitch),
+                }
+            }
+            next += BLOCK;
+            continue;
+        }
+        next += 1;
         let mut r = 0;
         while r < d.rows {
             macro_rules! rows {
@@ -44,6 +59,103 @@ unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
                 3 => rows!(3),
                 _ => rows!(4),
             };
+        }
+    }
+}
+
+/// Rows that share what they read.
+const BLOCK: usize = 4;
+
+/// Whether the rows from `at` on are a block for square kernels: their side, whether taps go down the rows as their numbers go up, or else up,
+/// and how far rows are apart in the strip.
+fn block_of<T>(d: &DirectRows<'_, T>, at: usize) -> Option<(usize, bool, isize)> {
+    let side = match d.strip.taps.len() {
+        9 => 3,
+        25 => 5,
+        _ => return None,
+    };
+    let rows = d.strip.rows.get(at..at + BLOCK)?;
+    let (taps, pitch) = (&d.strip.taps, rows[1].base - rows[0].base);
+    let step = taps[side] - taps[0];
+    let are_rows = rows
+        .windows(2)
+        .all(|two| two[1].base - two[0].base == pitch && two[1].len == two[0].len && two[1].column == two[0].column + two[0].len);
+    let are_taps = step.abs() == pitch && (side..taps.len()).all(|t| taps[t] - taps[t - side] == step);
+    (d.rows == 1 && are_rows && are_taps).then_some((side, step < 0, pitch))
+}
+
+/// The rows of a block: each vector of the strip is loaded once for all rows that it meets. Each sum is added up in the order of the taps, as that
+/// of a single row is.
+///
+/// # Safety
+/// As for `add_rows`; it is a block.
+#[allow(clippy::reversed_empty_ranges, reason = "one vector has none before the last")]
+#[allow(clippy::needless_range_loop, reason = "indices that the compiler knows keep vectors in registers")]
+#[inline(always)]
+unsafe fn add_block<V: PanelVector, const K: usize, const DOWN: bool>(d: &DirectRows<'_, V::Number>, at: usize, pitch: isize) {
+    let StripRow { column, base, len } = d.strip.rows[at];
+    // Of the least row that is read.
+    let shifts: [isize; K] = std::array::from_fn(|x| d.strip.taps[if DOWN { K * (K - 1) + x } else { x }]);
+    let mut from = d.from.wrapping_offset(base);
+    let mut to = d.out.wrapping_add(column);
+    let mut left = len;
+    // SAFETY: the caller's.
+    unsafe {
+        let bias = if d.bias.is_null() { V::zero() } else { V::splat(*d.bias) };
+        macro_rules! vectors {
+            ($C:literal) => {{
+                // The last vector may be shorter.
+                let last = left.min($C * V::LANES) - ($C - 1) * V::LANES;
+                let mut sums = [[bias; $C]; BLOCK];
+                if d.add {
+                    for r in 0..BLOCK {
+                        let to = to.wrapping_add(r * len);
+                        for c in 0..$C - 1 {
+                            sums[r][c] = V::load(to.wrapping_add(c * V::LANES));
+                        }
+                        sums[r][$C - 1] = V::load_first(to.wrapping_add(($C - 1) * V::LANES), last);
+                    }
+                }
+                for s in 0..BLOCK + K - 1 {
+                    let i = if DOWN { BLOCK + K - 2 - s } else { s };
+                    let from = from.wrapping_offset(i as isize * pitch);
+                    for x in 0..K {
+                        let from = from.wrapping_offset(shifts[x]);
+                        let mut v = [V::zero(); $C];
+                        for c in 0..$C - 1 {
+                            v[c] = V::load(from.wrapping_add(c * V::LANES));
+                        }
+                        v[$C - 1] = V::load_first(from.wrapping_add(($C - 1) * V::LANES), last);
+                        for r in 0..BLOCK {
+                            if i >= r && i - r < K {
+                                let y = if DOWN { K - 1 - (i - r) } else { i - r };
+                                let w = V::splat(*d.weights.wrapping_add(K * y + x));
+                                for c in 0..$C {
+                                    sums[r][c] = w.fma(v[c], sums[r][c]);
+                                }
+                            }
+                        }
+                    }
+                }
+                for r in 0..BLOCK {
+                    let to = to.wrapping_add(r * len);
+                    for c in 0..$C - 1 {
+                        sums[r][c].store(to.wrapping_add(c * V::LANES));
+                    }
+                    sums[r][$C - 1].store_first(to.wrapping_add(($C - 1) * V::LANES), last);
+                }
+            }};
+        }
+        while left > 0 {
+            let done = left.min(2 * V::LANES);
+            if done > V::LANES {
+                vectors!(2);
+            } else {
+                vectors!(1);
+            }
+            from = from.wrapping_add(done);
+            to = to.wrapping_add(done);
+            left -= done;
         }
     }
 }
