@@ -2,7 +2,8 @@
 //! vectors; each alone, it would be every other element of each line of the cache.
 
 use super::gather::GatherPhase;
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::panels::ColumnRun;
 
 /// Whether the second phase has the columns between those of the first one, in the same rows.

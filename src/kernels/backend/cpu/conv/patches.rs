@@ -2,7 +2,8 @@
 //! channel; then each tap of each column is a load.
 
 use super::geometry::{Patches, Strip, StripRow};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::memory::cache_line::{LINE, bring_line};

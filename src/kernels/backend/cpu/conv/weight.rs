@@ -3,7 +3,8 @@
 
 use super::geometry::{Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, pack_transposed, room, widen};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::num::InstructionSet;

@@ -9,6 +9,7 @@
 mod array_vector;
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
+pub(super) mod on_vectors;
 pub(super) mod packed;
 pub(super) mod panel_vector;
 pub(super) mod panels;

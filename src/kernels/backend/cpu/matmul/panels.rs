@@ -6,7 +6,8 @@
 //!
 //! Sums go along the depth in order, one chain for each result, so that the bits depend on the sizes of blocks alone.
 
-use super::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use super::on_vectors::on_vectors;
+use super::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;

@@ -25,7 +25,7 @@ pub(super) unsafe fn transposed_16(r: [__m512; 16]) -> [__m512; 16] {
     }
 }
 
-/// Lanes of four vectors, whose quarters are turned each for itself.
+/// Four vectors, of which each quarter is transposed for itself: a square of 4 x 4.
 ///
 /// # Safety
 /// The machine has AVX-512.
@@ -69,6 +69,25 @@ pub(super) unsafe fn columns_16(from: impl Fn(usize) -> *const f32, n: usize, to
     }
 }
 
+/// As `quarters_turned`, of halves.
+///
+/// # Safety
+/// The machine has AVX2.
+#[inline(always)]
+unsafe fn halves_turned([a, b, c, d]: [__m256; 4]) -> [__m256; 4] {
+    // SAFETY: the caller's.
+    unsafe {
+        let (ab, cd) = (_mm256_castps_pd(_mm256_unpacklo_ps(a, b)), _mm256_castps_pd(_mm256_unpacklo_ps(c, d)));
+        let (ab2, cd2) = (_mm256_castps_pd(_mm256_unpackhi_ps(a, b)), _mm256_castps_pd(_mm256_unpackhi_ps(c, d)));
+        [
+            _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd)),
+            _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd)),
+            _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2)),
+            _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2)),
+        ]
+    }
+}
+
 /// As `PanelVector::put_columns`.
 ///
 /// # Safety
@@ -85,13 +104,9 @@ pub(super) unsafe fn columns_8(from: impl Fn(usize) -> *const f32, n: usize, to:
                 let x = _mm256_castps128_ps256(_mm_loadu_ps(from(k).add(t)));
                 *row = _mm256_insertf128_ps::<1>(x, _mm_loadu_ps(from(k + 4).add(t)));
             }
-            let [a, b, c, d] = rows;
-            let (ab, cd) = (_mm256_castps_pd(_mm256_unpacklo_ps(a, b)), _mm256_castps_pd(_mm256_unpacklo_ps(c, d)));
-            let (ab2, cd2) = (_mm256_castps_pd(_mm256_unpackhi_ps(a, b)), _mm256_castps_pd(_mm256_unpackhi_ps(c, d)));
-            _mm256_storeu_ps(to.add(t * 8), _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd)));
-            _mm256_storeu_ps(to.add((t + 1) * 8), _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd)));
-            _mm256_storeu_ps(to.add((t + 2) * 8), _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2)));
-            _mm256_storeu_ps(to.add((t + 3) * 8), _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2)));
+            for (k, row) in halves_turned(rows).into_iter().enumerate() {
+                _mm256_storeu_ps(to.add((t + k) * 8), row);
+            }
         }
     }
 }
@@ -274,13 +289,7 @@ pub(super) unsafe fn transposed_8(r: [__m256; 8]) -> [__m256; 8] {
     unsafe {
         let mut u = r;
         for g in 0..2 {
-            let (a, b, c, d) = (r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]);
-            let (ab, cd) = (_mm256_castps_pd(_mm256_unpacklo_ps(a, b)), _mm256_castps_pd(_mm256_unpacklo_ps(c, d)));
-            let (ab2, cd2) = (_mm256_castps_pd(_mm256_unpackhi_ps(a, b)), _mm256_castps_pd(_mm256_unpackhi_ps(c, d)));
-            u[4 * g] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd));
-            u[4 * g + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd));
-            u[4 * g + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2));
-            u[4 * g + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2));
+            u[4 * g..4 * g + 4].copy_from_slice(&halves_turned([r[4 * g], r[4 * g + 1], r[4 * g + 2], r[4 * g + 3]]));
         }
         let mut out = u;
         for j in 0..4 {

@@ -4,7 +4,8 @@
 //! tile. It packs a left operand of this kind well enough: copies of that gained nothing.
 
 use super::Mat;
-use super::panel_vector::{CoreNumber, PanelVector, on_vectors, widths};
+use super::on_vectors::on_vectors;
+use super::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::blocks::scratch;
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::cpu::num::instruction_set;

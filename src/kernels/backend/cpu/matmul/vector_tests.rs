@@ -1,4 +1,5 @@
-use super::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use super::on_vectors::on_vectors;
+use super::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::num::{InstructionSet, best};
 use crate::backend::cpu::reduce::reducers::Numeric;
 

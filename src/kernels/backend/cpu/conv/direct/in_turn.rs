@@ -1,6 +1,8 @@
 //! Results of a pair of phases, whose columns lie in turn: both are summed up in registers and written as whole vectors.
 
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use super::vectors::load_vectors;
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 
 /// A row of results: where their patches begin in the strip, where they go, and how many each phase has: the second as many as the first, or one
 /// less.
@@ -63,11 +65,9 @@ unsafe fn add_in_turn_on<V: PanelVector>(d: &RowsInTurn<'_, V::Number>) {
                     for phase in 0..2 {
                         for (shift, w) in d.taps[phase].iter().zip(d.weights[phase]) {
                             let (from, w) = (from.wrapping_offset(*shift), V::splat(*w));
-                            for c in 0..$C - 1 {
-                                sums[phase][c] = w.fma(V::load(from.wrapping_add(c * V::LANES)), sums[phase][c]);
+                            for (sum, x) in sums[phase].iter_mut().zip(load_vectors::<V, $C>(from, last[phase])) {
+                                *sum = w.fma(x, *sum);
                             }
-                            let x = V::load_first(from.wrapping_add(before), last[phase]);
-                            sums[phase][$C - 1] = w.fma(x, sums[phase][$C - 1]);
                         }
                     }
                     for c in 0..$C - 1 {

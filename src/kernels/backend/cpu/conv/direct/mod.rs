@@ -6,10 +6,11 @@
 
 mod in_turn;
 mod rows;
+mod vectors;
 pub(super) mod weight;
 
 use super::gather::{Gather, GatherPhase, runs};
-use super::geometry::{Patches, Places, Strip};
+use super::geometry::{Patches, Strip};
 use super::pairs::are_a_pair;
 use super::patches::{clear, fill, room};
 use crate::backend::cpu::epilogue::ImageEpilogue;
@@ -83,8 +84,8 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     let together = |t: usize| &tasks[t * small..tasks.len().min((t + 1) * small)];
     let images = |t: usize| {
-        let of = |task: &DirectTask| task.image..task.image + 1;
-        together(t).iter().map(of).reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
+        let of = || together(t).iter().map(|task| task.image);
+        of().min().unwrap_or(0)..of().max().map_or(0, |last| last + 1)
     };
     ImageEpilogue::parallel_for(g.epilogue, tasks.len().div_ceil(small), &images, &|t| {
         for task in together(t) {
@@ -107,7 +108,6 @@ enum Out<T> {
 /// The part of a task in one phase, or in a pair of phases, which share a strip.
 struct Unit<'a, T> {
     phases: UnitPhases<'a>,
-    places: Places,
     /// The taps of all phases.
     patches: Patches,
     columns: usize,
@@ -154,7 +154,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
             Out::Later { _own, sums, runs: runs(&f.patches, places, &(first..end), |column| column) }
         };
         let weights = [Some(f), second].map(|f| vec![T::ZERO; f.map_or(0, |f| g.rows * f.patches.taps())]);
-        Some(Unit { phases: (f, second), places: f.places, patches, columns: end - first, strip, _own, buffer, weights, out })
+        Some(Unit { phases: (f, second), patches, columns: end - first, strip, _own, buffer, weights, out })
     }
 
     /// The strip of a channel, which is filled.
@@ -175,7 +175,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
     /// # Safety
     /// As for `Gather::run`.
     unsafe fn run<S: StoredAs<T>>(&mut self, g: &Gather<'_, T>, group: usize, x: *const S, y: *mut S) {
-        let places = &self.places;
+        let places = &self.phases.0.places;
         let to_plane = places.sizes.iter().product::<usize>();
         let y = y.wrapping_add(group * g.rows * to_plane);
         let plane = self.patches.plane();

@@ -1,7 +1,9 @@
 //! Results whose rows are neighbours: vectors go along the rows of a strip, where each tap is a shift.
 
 use super::super::geometry::{Strip, StripRow};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use super::vectors::{load_vectors, store_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 
 /// The rows of one channel's strip, and the results they are added to.
 pub(super) struct DirectRows<'a, T> {
@@ -30,10 +32,10 @@ on_vectors! {
 unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
     let mut next = 0;
     while let Some(StripRow { column, base, len }) = d.strip.rows.get(next).copied() {
-        if let Some((side, is_down, pitch)) = block_of(d, next) {
+        if let Some((side, is_backward, pitch)) = block_of(d, next) {
             // SAFETY: the caller's.
             unsafe {
-                match (side, is_down) {
+                match (side, is_backward) {
                     (3, false) => add_block::<V, 3, false>(d, next, pitch),
                     (3, true) => add_block::<V, 3, true>(d, next, pitch),
                     (_, false) => add_block::<V, 5, false>(d, next, pitch),
@@ -66,8 +68,8 @@ unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
 /// Rows that share what they read.
 const BLOCK: usize = 4;
 
-/// Whether the rows from `at` on are a block for square kernels: their side, whether taps go down the rows as their numbers go up, or else up,
-/// and how far rows are apart in the strip.
+/// If the rows from `at` on are a block, and the kernel is a square of 3 or 5 taps a side: that side, whether taps in order read rows from the last
+/// to the first, as gradients do, and how far rows are apart in the strip.
 fn block_of<T>(d: &DirectRows<'_, T>, at: usize) -> Option<(usize, bool, isize)> {
     let side = match d.strip.taps.len() {
         9 => 3,
@@ -89,13 +91,12 @@ fn block_of<T>(d: &DirectRows<'_, T>, at: usize) -> Option<(usize, bool, isize)>
 ///
 /// # Safety
 /// As for `add_rows`; it is a block.
-#[allow(clippy::reversed_empty_ranges, reason = "one vector has none before the last")]
 #[allow(clippy::needless_range_loop, reason = "indices that the compiler knows keep vectors in registers")]
 #[inline(always)]
-unsafe fn add_block<V: PanelVector, const K: usize, const DOWN: bool>(d: &DirectRows<'_, V::Number>, at: usize, pitch: isize) {
+unsafe fn add_block<V: PanelVector, const K: usize, const BACKWARD: bool>(d: &DirectRows<'_, V::Number>, at: usize, pitch: isize) {
     let StripRow { column, base, len } = d.strip.rows[at];
     // Of the least row that is read.
-    let shifts: [isize; K] = std::array::from_fn(|x| d.strip.taps[if DOWN { K * (K - 1) + x } else { x }]);
+    let shifts: [isize; K] = std::array::from_fn(|x| d.strip.taps[if BACKWARD { K * (K - 1) + x } else { x }]);
     let mut from = d.from.wrapping_offset(base);
     let mut to = d.out.wrapping_add(column);
     let mut left = len;
@@ -109,26 +110,17 @@ unsafe fn add_block<V: PanelVector, const K: usize, const DOWN: bool>(d: &Direct
                 let mut sums = [[bias; $C]; BLOCK];
                 if d.add {
                     for r in 0..BLOCK {
-                        let to = to.wrapping_add(r * len);
-                        for c in 0..$C - 1 {
-                            sums[r][c] = V::load(to.wrapping_add(c * V::LANES));
-                        }
-                        sums[r][$C - 1] = V::load_first(to.wrapping_add(($C - 1) * V::LANES), last);
+                        sums[r] = load_vectors::<V, $C>(to.wrapping_add(r * len), last);
                     }
                 }
                 for s in 0..BLOCK + K - 1 {
-                    let i = if DOWN { BLOCK + K - 2 - s } else { s };
+                    let i = if BACKWARD { BLOCK + K - 2 - s } else { s };
                     let from = from.wrapping_offset(i as isize * pitch);
                     for x in 0..K {
-                        let from = from.wrapping_offset(shifts[x]);
-                        let mut v = [V::zero(); $C];
-                        for c in 0..$C - 1 {
-                            v[c] = V::load(from.wrapping_add(c * V::LANES));
-                        }
-                        v[$C - 1] = V::load_first(from.wrapping_add(($C - 1) * V::LANES), last);
+                        let v = load_vectors::<V, $C>(from.wrapping_offset(shifts[x]), last);
                         for r in 0..BLOCK {
                             if i >= r && i - r < K {
-                                let y = if DOWN { K - 1 - (i - r) } else { i - r };
+                                let y = if BACKWARD { K - 1 - (i - r) } else { i - r };
                                 let w = V::splat(*d.weights.wrapping_add(K * y + x));
                                 for c in 0..$C {
                                     sums[r][c] = w.fma(v[c], sums[r][c]);
@@ -138,11 +130,7 @@ unsafe fn add_block<V: PanelVector, const K: usize, const DOWN: bool>(d: &Direct
                     }
                 }
                 for r in 0..BLOCK {
-                    let to = to.wrapping_add(r * len);
-                    for c in 0..$C - 1 {
-                        sums[r][c].store(to.wrapping_add(c * V::LANES));
-                    }
-                    sums[r][$C - 1].store_first(to.wrapping_add(($C - 1) * V::LANES), last);
+                    store_vectors(sums[r], to.wrapping_add(r * len), last);
                 }
             }};
         }
@@ -164,7 +152,6 @@ unsafe fn add_block<V: PanelVector, const K: usize, const DOWN: bool>(d: &Direct
 ///
 /// # Safety
 /// As for `add_rows`.
-#[allow(clippy::reversed_empty_ranges, reason = "one vector has none before the last")]
 #[inline(always)]
 unsafe fn add_row<V: PanelVector, const R: usize>(d: &DirectRows<'_, V::Number>, first: usize, column: usize, base: isize, len: usize) {
     let mut from = d.from.wrapping_offset(base);
@@ -181,20 +168,11 @@ unsafe fn add_row<V: PanelVector, const R: usize>(d: &DirectRows<'_, V::Number>,
                 let mut sums: [[V; $C]; R] = bias.map(|b| [b; $C]);
                 if d.add {
                     for r in 0..R {
-                        let to = to.wrapping_add(r * d.out_rs);
-                        for c in 0..$C - 1 {
-                            sums[r][c] = V::load(to.add(c * V::LANES));
-                        }
-                        sums[r][$C - 1] = V::load_first(to.add(($C - 1) * V::LANES), last);
+                        sums[r] = load_vectors::<V, $C>(to.wrapping_add(r * d.out_rs), last);
                     }
                 }
                 for (t, shift) in d.strip.taps.iter().enumerate() {
-                    let from = from.wrapping_offset(*shift);
-                    let mut x = [V::zero(); $C];
-                    for c in 0..$C - 1 {
-                        x[c] = V::load(from.wrapping_add(c * V::LANES));
-                    }
-                    x[$C - 1] = V::load_first(from.wrapping_add(($C - 1) * V::LANES), last);
+                    let x = load_vectors::<V, $C>(from.wrapping_offset(*shift), last);
                     for r in 0..R {
                         let w = V::splat(*weights.wrapping_add(r * d.weights_rs + t));
                         for c in 0..$C {
@@ -203,11 +181,7 @@ unsafe fn add_row<V: PanelVector, const R: usize>(d: &DirectRows<'_, V::Number>,
                     }
                 }
                 for r in 0..R {
-                    let to = to.wrapping_add(r * d.out_rs);
-                    for c in 0..$C - 1 {
-                        sums[r][c].store(to.add(c * V::LANES));
-                    }
-                    sums[r][$C - 1].store_first(to.add(($C - 1) * V::LANES), last);
+                    store_vectors(sums[r], to.wrapping_add(r * d.out_rs), last);
                 }
             }};
         }

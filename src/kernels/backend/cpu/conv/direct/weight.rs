@@ -3,7 +3,8 @@
 use super::super::geometry::{Patches, Strip, StripRow};
 use super::super::patches::{clear, fill, room, widen};
 use super::{STRIP, TASK};
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;

@@ -16,7 +16,8 @@
 use super::filter::{Filter, ITEMS, Item, TAPS};
 use crate::backend::cpu::conv::geometry::Strip;
 use crate::backend::cpu::conv::patches::LoadPlan;
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 
 use super::tile::panels_of_rows;
 use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;

@@ -1,6 +1,7 @@
 //! Products of packed blocks, tile by tile: the sums of some rows and of a panel's columns are in registers.
 
-use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, on_vectors};
+use crate::backend::cpu::matmul::on_vectors::on_vectors;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 
 /// Panels of the right operand that meet some rows before the next rows do, where they are too large for the first cache: a panel of rows stays
