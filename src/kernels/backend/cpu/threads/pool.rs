@@ -14,7 +14,7 @@ use crate::error::{Error, taken_error, throw};
 
 /// How long a helper spins for the next loop: as long as waking it may take, and the time of some calls from Python.
 const LINGER: Duration = Duration::from_micros(200);
-/// How often the caller checks whether helpers have finished before it sleeps.
+/// How often the caller at least checks whether helpers have finished before it sleeps; where each has a processor, for `LINGER`, too.
 const SPINS: usize = 1000;
 /// The longest sleep of a caller that waits for helpers.
 const NAP: Duration = Duration::from_millis(50);
@@ -82,9 +82,9 @@ impl Helpers {
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
         let waiting = if own.is_ok() { waiting } else { &|| () };
         // Nothing may leave this function while a helper is inside.
-        let ended = catch_unwind(AssertUnwindSafe(|| call.close(waiting)));
+        let ended = catch_unwind(AssertUnwindSafe(|| call.close(self.seats.linger, waiting)));
         if ended.is_err() {
-            call.close(&|| ());
+            call.close(Duration::ZERO, &|| ());
         }
         for seat in &self.seats.seats[..number] {
             seat.clear(&call);
@@ -181,13 +181,14 @@ impl LoopCall {
     }
 
     /// Lets no helper enter any more, and waits until all have left.
-    fn close(&self, waiting: &dyn Fn()) {
+    fn close(&self, linger: Duration, waiting: &dyn Fn()) {
         let mut state = self.state.fetch_or(CLOSED, Ordering::AcqRel) | CLOSED;
+        let begun = Instant::now();
         for spins in 0.. {
             if state == CLOSED {
                 return;
             }
-            if spins < SPINS {
+            if spins < SPINS || begun.elapsed() < linger {
                 std::hint::spin_loop();
             } else {
                 thread::park_timeout(NAP);

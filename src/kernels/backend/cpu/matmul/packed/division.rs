@@ -3,9 +3,12 @@
 use super::super::panel_vector::{CoreNumber, tile_rows, widths};
 use crate::backend::cpu::num::InstructionSet;
 
-/// Steps of the depth that are packed as one part. With AVX2 a panel of the right operand has 16 KB then, and stays in the first cache (32 KB)
-/// while rows pass by; with AVX-512 it is the rows that stay there (`tile::TOGETHER`).
+/// Steps of the depth that are packed as one part with AVX2: a panel of the right operand has 16 KB then, and stays in the first cache (32 KB)
+/// while rows pass by.
 const DEPTH: usize = 256;
+/// Bytes of a row in one part with AVX-512, where it is a panel of 8 rows that stays there (`tile::TOGETHER`): the more, the fewer times results
+/// are read and written.
+const ROW: usize = 2 << 10;
 /// Bytes of the right operand that all threads together pack at a time. One thread packs at least and at most what `OF_ONE` says.
 const PACKED: usize = 16 << 20;
 const OF_ONE: [usize; 2] = [512 << 10, 2 << 20];
@@ -15,6 +18,8 @@ const ROWS: usize = 96;
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
 const TASK: usize = 1 << 20;
+/// The fewest columns of a group where the left operand is read in place: each group reads it anew.
+const READ_AGAIN: usize = 128;
 /// The fewest columns of a task with an epilogue, which costs too much over short rows.
 const LONG_ROW: usize = 256;
 
@@ -32,15 +37,23 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Of a product of m x k and k x n. What is in a part of the depth depends on k alone.
-    pub fn of<T: CoreNumber>(isa: InstructionSet, (m, n, k): (usize, usize, usize), threads: usize, has_epilogue: bool) -> Division {
+    /// Of a product of m x k and k x n, whose left operand may be read in place. What is in a part of the depth depends on k alone.
+    pub fn of<T: CoreNumber>(
+        isa: InstructionSet,
+        (m, n, k): (usize, usize, usize),
+        threads: usize,
+        has_epilogue: bool,
+        is_in_place: bool,
+    ) -> Division {
         let (width, lanes) = widths::<T>(isa);
-        let depth = k.div_ceil(k.div_ceil(DEPTH));
+        let most = if isa == InstructionSet::Avx512 { ROW / size_of::<T>() } else { DEPTH };
+        let depth = k.div_ceil(k.div_ceil(most));
         // Columns are divided into groups: with few groups threads pack the same columns, with many the same rows.
         let panels = n.div_ceil(width);
         let right = (PACKED / threads).clamp(OF_ONE[0], OF_ONE[1]) / size_of::<T>() / depth;
-        // As many groups as make both repetitions cost the same.
-        let fair = if threads > 1 { (threads * n / m).isqrt() } else { 1 };
+        // As many groups as make both repetitions cost the same. Where rows are not packed, no two threads need pack the same columns.
+        let own = if is_in_place { threads.min(n / READ_AGAIN) } else { 1 };
+        let fair = if threads > 1 { (threads * n / m).isqrt().max(own) } else { 1 };
         let most = if has_epilogue { (n / LONG_ROW).max(1) } else { panels };
         let groups = n.div_ceil(right).max(fair.min(most)).clamp(1, panels);
         // As even as vectors allow.

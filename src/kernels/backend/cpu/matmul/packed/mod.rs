@@ -68,7 +68,6 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
 ) {
     let (width, _) = widths::<T>(isa);
     let threads = if parallel { num_threads() } else { 1 };
-    let Division { depth, deep, wide, room, groups, rows, blocks } = Division::of::<T>(isa, (m, n, k), threads, epilogue.is_some());
     // Rows that are read where they lie.
     let in_place = match a {
         Factor::Numbers(a) => Some(a).filter(|a| {
@@ -77,6 +76,8 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
         }),
         Factor::Halves(..) => None,
     };
+    let Division { depth, deep, wide, room, groups, rows, blocks } =
+        Division::of::<T>(isa, (m, n, k), threads, epilogue.is_some(), in_place.is_some());
     let part_of_rows = if in_place.is_some() { 0 } else { room_of_rows::<T>(isa, rows, depth) };
     let workspaces = Workspaces::<T>::new(threads.min(groups * blocks), deep * room, part_of_rows).unwrap_or_else(|e| throw(e));
     let out = SharedPointer::new(out);

@@ -136,28 +136,27 @@ unsafe fn copy_panels<V: PanelVector, const R: usize>(depth: usize, many: usize,
 #[inline(always)]
 unsafe fn pack_any<V: PanelVector>(depth: usize, (here, width): (usize, usize), x: Mat<V::Number>, after: usize, to: *mut V::Number) {
     let line = LINE / size_of::<V::Number>();
-    let mut k = 0;
+    // Steps that fill vectors.
+    let whole = if x.rs == 1 { depth / V::LANES * V::LANES } else { 0 };
     // SAFETY: the caller's.
     unsafe {
-        if x.rs == 1 {
-            while k + V::LANES <= depth {
+        // As many columns as a vector has, along all of the depth: the machine foresees what so few streams read. A vector may reach into the
+        // next step, so the first columns are written last.
+        for first in (0..width).step_by(V::LANES).rev() {
+            for k in (0..whole).step_by(V::LANES) {
                 if k.is_multiple_of(line) {
-                    // What the next panel reads: too short a stretch of each column for the machine to foresee.
-                    for c in 0..width.min(after) {
+                    // The same of the next panel: most streams are short.
+                    for c in first..(first + V::LANES).min(width).min(after) {
                         bring_line(x.at(k, width + c));
                     }
                 }
-                // A vector may reach into the next step, which is written after it: steps go up, and within one the columns go down.
-                for first in (0..width).step_by(V::LANES).rev() {
-                    let column = |c: usize| {
-                        if first + c < here { V::load(x.at(k, first + c)) } else { V::zero() }
-                    };
-                    V::put_transposed(column, to.add(k * width + first), width);
-                }
-                k += V::LANES;
+                let column = |c: usize| {
+                    if first + c < here { V::load(x.at(k, first + c)) } else { V::zero() }
+                };
+                V::put_transposed(column, to.add(k * width + first), width);
             }
         }
-        for k in k..depth {
+        for k in whole..depth {
             for c in 0..width {
                 *to.add(k * width + c) = if c < here { *x.at(k, c) } else { V::Number::ZERO };
             }

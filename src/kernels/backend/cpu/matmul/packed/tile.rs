@@ -4,9 +4,9 @@ use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 
-/// Panels of the right operand that meet some rows before the next rows do, where they are too large for the first cache: a panel of rows stays
-/// there (8 KB), and these in the second one (384 KB).
-const TOGETHER: usize = 8;
+/// The most panels of the right operand that meet some rows before the next rows do, where they are too large for the first cache: a panel of
+/// rows stays there (16 KB), and these in the second one (384 KB).
+const TOGETHER: usize = 4;
 
 /// Steps by which lines of the right operand are asked for before they are read, where they come from the second cache.
 const AHEAD: usize = 16;
@@ -97,7 +97,9 @@ on_vectors! { not base:
 /// The operands are readable, and the output is writable; nothing else writes there.
 #[inline(always)]
 unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
-    let together = if V::VECTORS > 2 { TOGETHER } else { 1 } * V::WIDTH;
+    let panels = p.columns.div_ceil(V::WIDTH);
+    // As even as panels allow.
+    let together = panels.div_ceil(panels.div_ceil(if V::VECTORS > 2 { TOGETHER } else { 1 })) * V::WIDTH;
     for first in (0..p.columns).step_by(together) {
         let columns = first..p.columns.min(first + together);
         let (mut a, mut bias, mut out) = (p.a, p.bias.at(0, 0), p.out);
