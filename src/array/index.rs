@@ -11,6 +11,15 @@ use smallvec::SmallVec;
 /// Parts of at most so many bytes are copied at once, without a request.
 const SMALL_PART: usize = 1 << 14;
 
+/// The memory order of arrays that are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinOrder {
+    /// The memory format that all parts suggest, or else row-major.
+    Suggested,
+    /// That of the parts, if they have one.
+    Parts,
+}
+
 /// Refuses a plan that does not fit its index arrays, or `x`.
 fn check_plan(plan: &IndexPlan, x: &Array, index: &[&Array]) -> Result<()> {
     if plan.fits(x.rank(), index.len()) {
@@ -167,7 +176,7 @@ impl Array {
     }
 
     /// The arrays behind one another along `dim`, which exists in all of them; all other sizes agree. Converted to `dtype`.
-    pub fn concat(parts: &[&Array], dim: usize, dtype: DType) -> Result<Array> {
+    pub fn concat(parts: &[&Array], dim: usize, dtype: DType, order: JoinOrder) -> Result<Array> {
         let mut shape = Dims::from_slice(parts[0].shape());
         shape[dim] = 0;
         for p in parts {
@@ -175,10 +184,14 @@ impl Array {
         }
         let format = parts[0].layout().suggested_format();
         let format = if parts.iter().all(|p| p.layout().suggested_format() == format) { format } else { MemoryFormat::Contiguous };
-        let out = parts[0].empty_in(&shape, dtype, format)?;
+        let like = Layout::dense_like(&shape, parts[0].strides());
+        let out = if order == JoinOrder::Parts && parts.iter().all(|p| Layout::dense_like(&shape, p.strides()) == like) {
+            parts[0].empty_laid_out(like, dtype)?
+        } else {
+            parts[0].empty_in(&shape, dtype, format)?
+        };
         // Each part is one block of the result, in its order.
-        let blocks =
-            out.device().is_host() && out.numel() > 0 && format == MemoryFormat::Contiguous && shape[..dim].iter().all(|n| *n == 1);
+        let blocks = out.device().is_host() && out.numel() > 0 && out.is_contiguous() && shape[..dim].iter().all(|n| *n == 1);
         let row = if blocks { out.numel() / shape[dim] * dtype.size() } else { 0 };
         let mut at = 0;
         for p in parts {

@@ -26,7 +26,7 @@ pub use crate::backend::requests;
 pub use crate::backend::requests::{Bounds, Distribution, IndexPlan, Random, Write, below};
 pub use deferred::policy as fusion;
 pub use elements::Element;
-pub use index::{index_shape, value_mismatch};
+pub use index::{JoinOrder, index_shape, value_mismatch};
 pub use pointwise::Numbers;
 pub use reduce::reduced_shape;
 pub use run::support_table;

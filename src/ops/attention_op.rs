@@ -10,7 +10,7 @@ use super::reduce::sum;
 use super::shape::{expand_to, transpose, unsqueeze};
 use super::softmax::softmax;
 use crate::array::Array;
-use crate::array::requests::{self, AttentionPass, AttentionShape, Request};
+use crate::array::requests::{self, AttentionOrder, AttentionPass, AttentionShape, Request};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Saves, Tangents, Tensor, Vjp, VjpCx, mode, primitives};
 use crate::error::Result;
@@ -109,9 +109,9 @@ impl Attend {
         AttentionShape { batch, heads, kv_heads, l, s, e, ev: v[v.len() - 1] }
     }
 
-    fn request(&self, pass: AttentionPass, shape: AttentionShape, heads_inside: bool) -> Request {
+    fn request(&self, pass: AttentionPass, shape: AttentionShape, order: AttentionOrder) -> requests::Attention {
         let scale = Scalar::Float(self.scale);
-        Request::Attention(requests::Attention { pass, shape, scale, causal: self.causal, mask: self.mask, heads_inside })
+        requests::Attention { pass, shape, scale, causal: self.causal, mask: self.mask, order }
     }
 
     /// The mask as the request takes it. Repeated elements are not stored, unless only some of the sizes before the heads repeat them.
@@ -155,13 +155,25 @@ impl Attend {
         let mut all: SmallVec<[&Array; 8]> = smallvec![&g, &operands[0], &operands[1], &operands[2], &o, &lse];
         all.extend(operands.get(3));
         let (q, k, v) = ([s.batch, s.l, s.heads, s.e], [s.batch, s.s, s.kv_heads, s.e], [s.batch, s.s, s.kv_heads, s.ev]);
-        let made = Array::request(self.request(AttentionPass::Backward, s, false), &all, &[(&q, dtype), (&k, dtype), (&v, dtype)])?;
+        let request = self.request(AttentionPass::Backward, s, AttentionOrder::BatchHeadsRows);
+        let made = Array::request(Request::Attention(request), &all, &[(&q, dtype), (&k, dtype), (&v, dtype)])?;
         let back = |i: usize| -> Result<Array> {
             let swapped = made[i].with_layout(made[i].layout().transpose(1, 2))?;
             reshaped(&swapped, ins[i].shape())
         };
         Ok([back(0)?, back(1)?, back(2)?])
     }
+}
+
+/// The order of the result: that of the queries, where they have four dimensions and it has their shape.
+fn order_of(q: &Array, s: &AttentionShape) -> AttentionOrder {
+    let dense = Layout::dense_like(q.shape(), q.strides());
+    let is_order = |order: &AttentionOrder| {
+        let [x, y, z] = order.dims();
+        dense.permute(&[x, y, z, 3]).is_contiguous()
+    };
+    let found = if q.rank() == 4 && s.e == s.ev { AttentionOrder::ALL.into_iter().find(is_order) } else { None };
+    found.unwrap_or(AttentionOrder::BatchHeadsRows)
 }
 
 fn sizes(shape: &[usize]) -> [usize; 4] {
@@ -243,12 +255,12 @@ impl Op for Attend {
             return Ok(smallvec![zeros(&whole, dtype)?, zeros(&rows, dtype.computed())?]);
         }
         let refs: SmallVec<[&Array; 4]> = operands.iter().collect();
-        // The result lies in memory as the queries do: heads beside each other, where they are parts of rows.
-        let inside = !q.is_contiguous() && q.rank() == 4 && q.layout().transpose(1, 2).is_contiguous() && s.e == s.ev;
-        let rows_of = if inside { [s.batch, s.l, s.heads, s.ev] } else { [s.batch, s.heads, s.l, s.ev] };
-        let outs: [(&[usize], DType); 2] = [(&rows_of, dtype), (&[s.batch, s.l, s.heads], dtype.computed())];
-        let made = Array::request(self.request(AttentionPass::Forward, s, inside), &refs, &outs)?;
-        let out = if inside { made[0].with_layout(made[0].layout().transpose(1, 2))? } else { reshaped(&made[0], &whole)? };
+        let order = order_of(q, &s);
+        let request = self.request(AttentionPass::Forward, s, order);
+        let outs: [(&[usize], DType); 2] = [(&request.result_shape(), dtype), (&[s.batch, s.l, s.heads], dtype.computed())];
+        let made = Array::request(Request::Attention(request), &refs, &outs)?;
+        let places = [0, 1, 2].map(|d| order.dims().iter().position(|have| *have == d).unwrap_or(d));
+        let out = reshaped(&made[0].with_layout(made[0].layout().permute(&[places[0], places[1], places[2], 3]))?, &whole)?;
         let lse = made[1].with_layout(made[1].layout().transpose(1, 2))?;
         Ok(smallvec![out, reshaped(&lse, &rows)?])
     }

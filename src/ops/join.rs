@@ -1,6 +1,6 @@
 //! Joining, repeating and rearranging tensors with a copy.
 
-use crate::array::{Array, Bounds, IndexPlan};
+use crate::array::{Array, Bounds, IndexPlan, JoinOrder};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply1, apply1_growing, primitives, view};
@@ -18,6 +18,7 @@ struct Cat {
     dtype: DType,
     /// The size of each input along `dim`; None for an input that was skipped.
     sizes: SmallVec<[Option<usize>; 4]>,
+    order: JoinOrder,
 }
 
 impl Vjp for Cat {
@@ -50,7 +51,7 @@ impl Op for Cat {
         if parts.is_empty() {
             return Ok(smallvec![x[0].empty_beside(&[0], self.dtype)?]);
         }
-        Ok(smallvec![Array::concat(&parts, self.dim, self.dtype)?])
+        Ok(smallvec![Array::concat(&parts, self.dim, self.dtype, self.order)?])
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear
@@ -77,6 +78,11 @@ pub(crate) fn common_dtype(ts: &[Tensor]) -> DType {
 
 /// The tensors concatenated along `dim`. The other sizes must agree; empty 1-d tensors are skipped.
 pub fn cat(ts: &[Tensor], dim: i64) -> Result<Tensor> {
+    cat_in(ts, dim, JoinOrder::Suggested)
+}
+
+/// As `cat`, in a memory order of choice.
+pub(super) fn cat_in(ts: &[Tensor], dim: i64, order: JoinOrder) -> Result<Tensor> {
     if ts.is_empty() {
         return Err(Error::value("cat(): expected a non-empty list of Tensors"));
     }
@@ -111,7 +117,7 @@ pub fn cat(ts: &[Tensor], dim: i64) -> Result<Tensor> {
         sizes.push(Some(s[d]));
     }
     let inputs: SmallVec<[&Tensor; 4]> = ts.iter().collect();
-    apply1(&Cat { dim: d, dtype: common_dtype(ts), sizes }, &inputs)
+    apply1(&Cat { dim: d, dtype: common_dtype(ts), sizes, order }, &inputs)
 }
 
 #[derive(Debug, Clone)]
@@ -148,7 +154,7 @@ impl Op for Stack {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let wide: SmallVec<[Array; 4]> = x.iter().map(|a| a.with_layout(a.layout().unsqueeze(self.dim))).collect::<Result<_>>()?;
         let refs: SmallVec<[&Array; 4]> = wide.iter().collect();
-        Ok(smallvec![Array::concat(&refs, self.dim, self.dtype)?])
+        Ok(smallvec![Array::concat(&refs, self.dim, self.dtype, JoinOrder::Suggested)?])
     }
     fn tangent(&self) -> Tangent {
         Tangent::Linear

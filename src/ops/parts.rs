@@ -3,7 +3,7 @@
 use super::join;
 use super::room;
 use super::shape::Views;
-use crate::array::Array;
+use crate::array::{Array, JoinOrder};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Grads, Name, NodeOp, Tensor, ViewOp, Vjp, VjpCx, view as make_view, views};
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ impl Vjp for Parts {
             });
         }
         let dim = self.dim as i64;
-        Ok(smallvec![Some(if self.node.unbound { join::stack(&all, dim)? } else { join::cat(&all, dim)? })])
+        Ok(smallvec![Some(if self.node.unbound { join::stack(&all, dim)? } else { join::cat_in(&all, dim, JoinOrder::Parts)? })])
     }
 }
 

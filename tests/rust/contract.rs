@@ -3,8 +3,8 @@
 use super::common::{Along as _, values};
 use super::reference;
 use rgrad::array::requests::{
-    Attention, AttentionPass, AttentionShape, Classes, Conv, ConvPass, ConvShape, NllReduction, Norm, NormPass, NormShape, ScanKind,
-    SoftmaxPass, Sort,
+    Attention, AttentionOrder, AttentionPass, AttentionShape, Classes, Conv, ConvPass, ConvShape, NllReduction, Norm, NormPass, NormShape,
+    ScanKind, SoftmaxPass, Sort,
 };
 use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
@@ -251,33 +251,24 @@ pub fn attention() {
             let (v, g) = (array(&[batch, kv_heads, s, ev], dtype, 3), array(&rows, dtype, 4));
             let added = array(&[batch, heads, l, s], dtype, 5);
             let allowed = added.cast(DType::I64).unwrap().cast(DType::Bool).unwrap();
-            for (causal, mask, heads_inside) in
-                [(false, None, true), (true, None, false), (false, Some(&added), false), (true, Some(&allowed), true)]
+            let [plain, inside, first] = AttentionOrder::ALL;
+            for (causal, mask, order) in
+                [(false, None, inside), (true, None, plain), (false, Some(&added), first), (true, Some(&allowed), inside)]
             {
-                let request = |pass| {
-                    let scale = Scalar::Float(0.3);
-                    Request::Attention(Attention { pass, shape, scale, causal, mask: mask.is_some(), heads_inside })
-                };
-                let made = if heads_inside { [batch, l, heads, ev] } else { rows };
-                let outs: [(&[usize], DType); 2] = [(&made, dtype), (&[batch, l, heads], dtype.computed())];
+                let request = |pass, order| Attention { pass, shape, scale: Scalar::Float(0.3), causal, mask: mask.is_some(), order };
+                let forward = request(AttentionPass::Forward, order);
+                let outs: [(&[usize], DType); 2] = [(&forward.result_shape(), dtype), (&[batch, l, heads], dtype.computed())];
                 let ins: Vec<&Array> = [&q, &k, &v].into_iter().chain(mask).collect();
-                both("attention", &ins, |i| Ok(Array::request(request(AttentionPass::Forward), i, &outs)?.into_vec()));
+                both("attention", &ins, |i| Ok(Array::request(Request::Attention(forward), i, &outs)?.into_vec()));
                 let outs = [(&rows[..], dtype), (&[batch, l, heads], dtype.computed())];
-                let forward = Attention {
-                    pass: AttentionPass::Forward,
-                    shape,
-                    scale: Scalar::Float(0.3),
-                    causal,
-                    mask: mask.is_some(),
-                    heads_inside: false,
-                };
-                let o = Array::request(Request::Attention(forward), &ins, &outs).unwrap();
+                let o = Array::request(Request::Attention(request(AttentionPass::Forward, plain)), &ins, &outs).unwrap();
                 let sums = o[1].with_layout(o[1].layout().transpose(1, 2)).unwrap().contiguous_copy().unwrap();
                 assert_eq!(sums.shape(), &lse);
                 let ins: Vec<&Array> = [&g, &q, &k, &v, &o[0], &sums].into_iter().chain(mask).collect();
                 let outs: [(&[usize], DType); 3] =
                     [(&[batch, l, heads, e], dtype), (&[batch, s, kv_heads, e], dtype), (&[batch, s, kv_heads, ev], dtype)];
-                both("attention backward", &ins, |i| Ok(Array::request(request(AttentionPass::Backward), i, &outs)?.into_vec()));
+                let backward = request(AttentionPass::Backward, plain);
+                both("attention backward", &ins, |i| Ok(Array::request(Request::Attention(backward), i, &outs)?.into_vec()));
             }
         }
     }

@@ -35,7 +35,8 @@ pub fn outputs(a: &Attention, ins: &[Vec<f64>], is_bool: bool) -> Vec<Vec<f64>> 
         let total: f64 = if top == f64::NEG_INFINITY { 0.0 } else { scores.iter().map(|x| (x - top).exp()).sum() };
         let weight = |j: usize| if total == 0.0 { 0.0 } else { (scores[j] - top).exp() / total };
         lse[(b * s.l + i) * s.heads + h] = if total == 0.0 { 0.0 } else { top + total.ln() };
-        let to = if a.heads_inside { (b * s.l + i) * s.heads + h } else { row };
+        let [of_batch, of_head, of_row] = a.row_steps();
+        let to = b * of_batch + h * of_head + i * of_row;
         for j in 0..s.s {
             for c in 0..s.ev {
                 out[to * s.ev + c] += weight(j) * v[key(j) * s.ev + c];

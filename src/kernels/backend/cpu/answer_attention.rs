@@ -71,7 +71,7 @@ pub(super) unsafe fn attention(a: &Attention, ins: &[Operand<'_>], outs: &[Optio
                 k: strided(op, &k)?,
                 v: strided(op, &v)?,
                 mask,
-                heads_inside: a.heads_inside,
+                row_steps: a.row_steps(),
             };
             match a.pass {
                 AttentionPass::Forward => attention::forward(&job, out.ptr().cast(), output(op, outs, 1)?.ptr().cast()),

@@ -15,8 +15,29 @@ pub struct Attention {
     /// Query i attends to keys 0 to i alone.
     pub causal: bool,
     pub mask: bool,
-    /// The result of the forward pass is (batch, l, heads, ev).
-    pub heads_inside: bool,
+    /// Of the forward pass' result.
+    pub order: AttentionOrder,
+}
+
+/// How the rows of a result lie in memory, from the dimension with the longest steps on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttentionOrder {
+    BatchHeadsRows,
+    BatchRowsHeads,
+    RowsBatchHeads,
+}
+
+impl AttentionOrder {
+    pub const ALL: [AttentionOrder; 3] = [AttentionOrder::BatchHeadsRows, AttentionOrder::BatchRowsHeads, AttentionOrder::RowsBatchHeads];
+
+    /// Its dimensions: 0 is the batch, 1 the heads, 2 the rows.
+    pub fn dims(self) -> [usize; 3] {
+        match self {
+            AttentionOrder::BatchHeadsRows => [0, 1, 2],
+            AttentionOrder::BatchRowsHeads => [0, 2, 1],
+            AttentionOrder::RowsBatchHeads => [2, 0, 1],
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +53,7 @@ pub struct AttentionShape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttentionPass {
-    /// Of q, k, v and perhaps the mask: the result (batch, heads, l, ev), and the logarithm of the sum of exponentials of each query's
+    /// Of q, k, v and perhaps the mask: the result, with the dimensions batch, heads and l in its order and then ev, and the logarithm of the sum of exponentials of each query's
     /// scores (batch, l, heads), which is at least float32 (0 for a query without any key).
     Forward,
     /// Of the gradient (batch, heads, l, ev), q, k, v, the result, the logarithms (batch, heads, l) and perhaps the mask: the gradients of
@@ -50,6 +71,21 @@ impl Attention {
             AttentionPass::Forward => 2,
             AttentionPass::Backward => 3,
         }
+    }
+
+    /// The shape of the forward pass' result, in its order.
+    pub fn result_shape(&self) -> [usize; 4] {
+        let sizes = [self.shape.batch, self.shape.heads, self.shape.l];
+        let [x, y, z] = self.order.dims().map(|d| sizes[d]);
+        [x, y, z, self.shape.ev]
+    }
+
+    /// Rows of this result from one element of the batch, one head and one query to the next.
+    pub fn row_steps(&self) -> [usize; 3] {
+        let ([x, y, z], [_, second, third, _]) = (self.order.dims(), self.result_shape());
+        let mut steps = [0; 3];
+        (steps[x], steps[y], steps[z]) = (second * third, third, 1);
+        steps
     }
 
     /// Whether operands and outputs are as described.
@@ -73,10 +109,9 @@ impl Attention {
             && outs.len() == self.outputs()
             && match self.pass {
                 AttentionPass::Forward => {
-                    let made = if self.heads_inside { [batch, l, heads, ev] } else { o };
                     all(ins, &[(&q, dtype), (&k, dtype), (&v, dtype)])
                         && mask(3)
-                        && all(outs, &[(&made, dtype), (&[batch, l, heads], wide)])
+                        && all(outs, &[(&self.result_shape(), dtype), (&[batch, l, heads], wide)])
                 }
                 AttentionPass::Backward => {
                     let lse = [batch, heads, l];

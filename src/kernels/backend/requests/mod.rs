@@ -22,7 +22,7 @@ mod shapes;
 mod softmax;
 mod sort;
 
-pub use attention::{Attention, AttentionPass, AttentionShape};
+pub use attention::{Attention, AttentionOrder, AttentionPass, AttentionShape};
 pub use conv::{Conv, ConvPass, ConvShape};
 pub use copy::Triangle;
 pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};

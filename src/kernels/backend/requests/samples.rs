@@ -1,10 +1,10 @@
 //! One request of each kind, for the table of what each backend supports.
 
 use super::{
-    Along, ArgReduce, Attention, AttentionPass, AttentionShape, Bounds, Classes, Conv, ConvPass, ConvShape, CumulativeExtreme,
-    Distribution, GridBorder, GridMode, GridPass, GridSample, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm, NormPass, NormShape,
-    Pointwise, Pool, PoolDivisor, PoolPass, Random, Recurrent, RecurrentCell, Reduce, Reducer, Request, Resample, Scan, ScanKind,
-    ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, WeightTable, WindowAxis, Write,
+    Along, ArgReduce, Attention, AttentionOrder, AttentionPass, AttentionShape, Bounds, Classes, Conv, ConvPass, ConvShape,
+    CumulativeExtreme, Distribution, GridBorder, GridMode, GridPass, GridSample, IndexPlan, IndexWrite, Mode, Nll, NllReduction, Norm,
+    NormPass, NormShape, Pointwise, Pool, PoolDivisor, PoolPass, Random, Recurrent, RecurrentCell, Reduce, Reducer, Request, Resample,
+    Scan, ScanKind, ScatterAlong, Softmax, SoftmaxPass, Sort, Triangle, WeightTable, WindowAxis, Write,
 };
 use crate::layout::{DType, Scalar};
 use crate::pointwise::{Func, RowId};
@@ -92,7 +92,7 @@ pub fn families() -> Vec<Request> {
             scale: Scalar::Float(1.0),
             causal: false,
             mask: false,
-            heads_inside: false,
+            order: AttentionOrder::BatchHeadsRows,
         }),
         pool("max_pool", PoolPass::Max { indices: true, given: false }),
         pool("max_pool_backward", PoolPass::MaxAdjoint),

@@ -77,7 +77,8 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse: *mut V::T
         let (head, first) = (t / blocks, (blocks - 1 - t % blocks) * QUERIES);
         let (b, h) = (head / s.heads, head % s.heads);
         let kv = b * s.kv_heads + h / group;
-        let (row, out_step) = if job.heads_inside { ((b * s.l + first) * s.heads + h, s.heads * s.ev) } else { (head * s.l + first, s.ev) };
+        let [of_batch, of_head, of_row] = job.row_steps;
+        let row = b * of_batch + h * of_head + first * of_row;
         let task = ForwardTask {
             job,
             at: [b, h, first, QUERIES.min(s.l - first)],
@@ -85,7 +86,7 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, out: *mut V::T, lse: *mut V::T
             values: values.at(kv * value_size),
             widths,
             out: out.at(row * s.ev),
-            out_step,
+            out_step: of_row * s.ev,
             lse: lse.at((b * s.l + first) * s.heads + h),
             lse_step: s.heads,
         };

@@ -34,8 +34,8 @@ pub struct AttentionJob<T> {
     pub k: Strided4<T>,
     pub v: Strided4<T>,
     pub mask: AttentionMask<T>,
-    /// The result is (batch, l, heads, ev).
-    pub heads_inside: bool,
+    /// Rows of the result from one element of the batch, one head and one query to the next.
+    pub row_steps: [usize; 3],
 }
 // SAFETY: operands are only read.
 unsafe impl<T> Send for AttentionJob<T> {}
@@ -68,7 +68,7 @@ impl<T: BlockElement> AttentionJob<T> {
     }
 }
 
-/// `softmax(q k^T * scale + mask) v` into `out`, (batch, heads, l, ev) or with heads inside, and the logarithms of the sums into `lse`, (batch, l, heads).
+/// `softmax(q k^T * scale + mask) v` into `out`, rows of `ev` elements with the job's steps, and the logarithms of the sums into `lse`, (batch, l, heads).
 ///
 /// # Errors
 /// There is no room for copies of keys and values.

@@ -71,7 +71,6 @@ struct AttentionOperands {
     e: usize,
     ev: usize,
     causal: bool,
-    heads_inside: bool,
     /// q, k, v, g, logarithms, `Along`.
     from: [Option<u32>; 6],
     mask: Option<(u32, DType)>,
@@ -93,6 +92,8 @@ struct AttentionNames {
     zero: String,
     to: String,
     to_lse: String,
+    /// Rows of the result from one element of the batch, one head and one query or key to the next.
+    steps: [String; 3],
     /// Of each operand its start and its strides over batch, heads, rows and columns.
     from: [[String; 5]; 6],
     mask: [String; 5],
@@ -102,7 +103,9 @@ impl AttentionOperands {
     fn names(&self, p: &mut ParamNames) -> AttentionNames {
         let [count, heads, kv_heads, l, s, scale, scale_high, zero, to, to_lse] = p.many();
         let scale = from_words(self.real, &scale, &scale_high);
-        AttentionNames { count, heads, kv_heads, l, s, scale, zero, to, to_lse, from: std::array::from_fn(|_| p.many()), mask: p.many() }
+        let steps = p.many();
+        let from = std::array::from_fn(|_| p.many());
+        AttentionNames { count, heads, kv_heads, l, s, scale, zero, to, to_lse, steps, from, mask: p.many() }
     }
 
     /// Numbers of a row of the result.
@@ -148,12 +151,9 @@ impl AttentionOperands {
 
     /// Where the row of the result lies for query `i` or key `j`.
     fn row_of_result(&self, n: &AttentionNames) -> String {
-        let AttentionNames { heads, kv_heads, l, s, .. } = n;
-        match self.result {
-            AttentionResult::KeyGradient | AttentionResult::ValueGradient => format!("((b * {s} + j) * {kv_heads} + kh)"),
-            AttentionResult::Forward | AttentionResult::Along if !self.heads_inside => format!("((b * {heads} + h) * {l} + i)"),
-            _ => format!("((b * {l} + i) * {heads} + h)"),
-        }
+        let [of_batch, of_head, of_row] = &n.steps;
+        let (head, row) = if self.result.by_key() { ("kh", "j") } else { ("h", "i") };
+        format!("(b * {of_batch} + {head} * {of_head} + {row} * {of_row})")
     }
 }
 
@@ -196,6 +196,15 @@ impl AttentionRun<'_> {
             .push(0)
             .push(to.1)
             .push(lse.map_or(0, |l| l.1));
+        let steps = match result {
+            AttentionResult::Forward => self.a.row_steps(),
+            AttentionResult::Along => [heads * l, l, 1],
+            AttentionResult::QueryGradient => [l * heads, 1, heads],
+            AttentionResult::KeyGradient | AttentionResult::ValueGradient => [s * kv_heads, 1, kv_heads],
+        };
+        for step in steps {
+            numbers = numbers.push(step);
+        }
         for view in self.from.iter().chain([&self.mask]) {
             let Some(v) = view else {
                 numbers = numbers.push(0).push(0).push(0).push(0).push(0);
@@ -207,8 +216,7 @@ impl AttentionRun<'_> {
                 numbers = numbers.push(v.strides.get(d).map_or(0, |s| *s as usize));
             }
         }
-        let (causal, heads_inside) = (self.a.causal, self.a.heads_inside);
-        let operands = AttentionOperands { result, real: self.real, e, ev, causal, heads_inside, from, mask, to: slot, lse: lse_slot };
+        let operands = AttentionOperands { result, real: self.real, e, ev, causal: self.a.causal, from, mask, to: slot, lse: lse_slot };
         let context = to.0.context();
         match tile {
             Some(tile) => Launch { op, bindings, numbers, groups: number }.run(context, &AttentionTile { operands, tile }),
@@ -221,7 +229,7 @@ impl AttentionRun<'_> {
     }
 }
 
-/// Runs a pass. Outputs are row-major.
+/// Runs a pass. Outputs have the shapes that the request says, row-major.
 pub(super) fn attention(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
     let all = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<Vec<_>>>()?;
     let out = output(outs, 0)?;
@@ -275,7 +283,7 @@ mod tests {
         let from = if forward { [Some(2), Some(3), Some(4), None, None, None] } else { [1, 2, 3, 4, 5, 6].map(Some) };
         let lse = forward.then_some(1);
         let mask = mask.map(|d| (7, d));
-        let all = AttentionOperands { result, real, e, ev, causal, heads_inside: causal, from, mask, to: 0, lse };
+        let all = AttentionOperands { result, real, e, ev, causal, from, mask, to: 0, lse };
         (all, if forward { 3 } else { 1 })
     }
 
