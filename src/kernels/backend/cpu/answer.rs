@@ -368,7 +368,7 @@ pub(super) unsafe fn conv(
     unsafe { widened::run(request, ins, &[Some(out)]) }
 }
 
-/// A product of matrices. Only one of two matrices that is packed has a bias, or a program as its epilogue.
+/// A product of matrices. Only one of two matrices has a bias, where `adds_bias` says so, or a program as its epilogue, if it is packed.
 pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
     let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
     let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
@@ -389,10 +389,14 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&P
         // SAFETY: the caller's.
         return unsafe { widened::run(&Request::Gemm, ins, &[Some(out)]) };
     }
-    if ins.len() > 2 || program.is_some() || a.dtype.is_half() {
-        let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
+    let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
+    if program.is_some() || a.dtype.is_half() {
         // SAFETY: the caller's.
         return unsafe { packed_gemm((m, n, k), [a, b], bias, out, program) };
+    }
+    if let Some(bias) = bias {
+        // SAFETY: the caller's.
+        return unsafe { biased_gemm((m, n, k), [a, b], bias, out) };
     }
     macro_rules! run {
         ($T:ty) => {{
@@ -432,6 +436,32 @@ pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
         DType::F16 | DType::BF16 => matmul::is_worth_packing::<u16>((*m, *n, *k), factors([a, b])[1]),
         _ => false,
     }
+}
+
+/// Whether the product of two matrices takes a bias.
+pub(super) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
+    let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
+    match a.dtype {
+        DType::F32 => f32::adds_bias((*m, *n, *k), factors([a, b])),
+        DType::F64 => f64::adds_bias((*m, *n, *k), factors([a, b])),
+        _ => is_packed([a, b]),
+    }
+}
+
+/// # Safety
+/// As for `gemm`.
+unsafe fn biased_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
+    if !adds_bias(ab) || bias.strides != [1] {
+        return Err(malformed("matmul"));
+    }
+    // SAFETY: the caller's; `adds_bias` knows floats alone, and those of 16 bits are computed elsewhere.
+    unsafe {
+        match out.dtype {
+            DType::F32 => f32::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
+            _ => f64::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
+        }
+    }
+    Ok(())
 }
 
 /// # Safety

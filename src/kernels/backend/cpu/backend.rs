@@ -74,7 +74,7 @@ impl Backend for Cpu {
     }
 
     fn adds_bias(&self, factors: [View<'_>; 2]) -> bool {
-        answer::is_packed(factors)
+        answer::adds_bias(factors)
     }
 
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {

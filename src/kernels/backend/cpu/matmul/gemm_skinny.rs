@@ -4,6 +4,7 @@
 //! The cuts of the sum over k depend on k alone, so the bits are the same for any number of threads, and those of a row do not depend on
 //! the other rows.
 
+use super::packed::Bias;
 use super::panel_vector::{CoreNumber, PanelVector};
 use super::turned::turned;
 use crate::backend::cpu::matmul::Mat;
@@ -26,8 +27,8 @@ const SMALL: usize = 1 << 13;
 const COPIED: usize = 4;
 /// Products that are added up in registers before the sum goes on in memory.
 const DEPTH: usize = 1024;
-/// Multiply-adds of one task.
-const TASK: usize = 1 << 18;
+/// Multiply-adds of one task: with less to do, another core would take longer to get the operands.
+const TASK: usize = 1 << 19;
 
 /// The memory order of the large matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +56,19 @@ impl<T> ProductPointer<T> {
 pub(crate) trait SkinnyGemm: CoreNumber {
     const LANES: usize = Self::Avx512::LANES;
 
-    /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`.
+    /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`, plus the bias.
     ///
     /// # Safety
     /// The machine has AVX-512. All of `a` and these columns of `b` (rows of its transpose) are readable, and writable the results.
-    unsafe fn along<const R: usize>(k: usize, a: Mat<Self>, b: Mat<Self>, j: usize, width: usize, i: usize, out: ProductPointer<Self>);
+    unsafe fn along<const R: usize>(
+        k: usize,
+        ab: [Mat<Self>; 2],
+        bias: Bias<Self>,
+        j: usize,
+        width: usize,
+        i: usize,
+        out: ProductPointer<Self>,
+    );
 
     /// As `along`, for up to `C` vectors of columns, and rows of `a` with any strides.
     ///
@@ -67,8 +76,8 @@ pub(crate) trait SkinnyGemm: CoreNumber {
     /// As for `along`.
     unsafe fn across<const R: usize, const C: usize>(
         k: usize,
-        a: Mat<Self>,
-        b: Mat<Self>,
+        ab: [Mat<Self>; 2],
+        bias: Bias<Self>,
         j: usize,
         width: usize,
         i: usize,
@@ -80,7 +89,15 @@ macro_rules! few {
     ($t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
         impl SkinnyGemm for $t {
             #[target_feature(enable = "avx512f")]
-            unsafe fn along<const R: usize>(k: usize, a: Mat<$t>, b: Mat<$t>, j: usize, width: usize, i: usize, out: ProductPointer<$t>) {
+            unsafe fn along<const R: usize>(
+                k: usize,
+                [a, b]: [Mat<$t>; 2],
+                bias: Bias<$t>,
+                j: usize,
+                width: usize,
+                i: usize,
+                out: ProductPointer<$t>,
+            ) {
                 // SAFETY: the caller's; masked loads read what lies below k only. Columns beyond the width are the last one again.
                 unsafe {
                     let x: [*const $t; R] = std::array::from_fn(|r| a.at(i + r, 0));
@@ -113,7 +130,12 @@ macro_rules! few {
                         for r in 0..R {
                             for c in 0..width {
                                 let (to, sum) = (out.at(i + r, j + c), $reduce(sums[r][c]));
-                                *to = if start == 0 { sum } else { *to + sum };
+                                let sum = if start == 0 { sum } else { *to + sum };
+                                *to = match bias {
+                                    Bias::Rows(bias) if end == k => sum + *bias.add(i + r),
+                                    Bias::Columns(bias) if end == k => sum + *bias.add(j + c),
+                                    _ => sum,
+                                };
                             }
                         }
                         start = end;
@@ -124,8 +146,8 @@ macro_rules! few {
             #[target_feature(enable = "avx512f")]
             unsafe fn across<const R: usize, const C: usize>(
                 k: usize,
-                a: Mat<$t>,
-                b: Mat<$t>,
+                [a, b]: [Mat<$t>; 2],
+                bias: Bias<$t>,
                 j: usize,
                 width: usize,
                 i: usize,
@@ -156,6 +178,11 @@ macro_rules! few {
                             for c in 0..C {
                                 let to = out.at(i + r, j).wrapping_add(c * $lanes);
                                 let sum = if start == 0 { sums[r][c] } else { $add($some(rest[c], to), sums[r][c]) };
+                                let sum = match bias {
+                                    Bias::Rows(bias) if end == k => $add(sum, $set(*bias.add(i + r))),
+                                    Bias::Columns(bias) if end == k => $add(sum, $some(rest[c], bias.wrapping_add(j + c * $lanes))),
+                                    _ => sum,
+                                };
                                 $store(to, rest[c], sum);
                             }
                         }
@@ -222,7 +249,7 @@ pub(crate) fn form<T: SkinnyGemm>((m, n, k): (usize, usize, usize), a: Mat<T>, b
     }
 }
 
-/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n).
+/// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias.
 ///
 /// # Safety
 /// It has this form; the operands are readable, `out` is writable and overlaps neither.
@@ -230,6 +257,7 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(
     form: SkinnyForm,
     (m, n, k): (usize, usize, usize),
     [a, b]: [Mat<T>; 2],
+    bias: Bias<T>,
     out: *mut T,
     parallel: bool,
 ) {
@@ -239,14 +267,19 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(
         match form {
             SkinnyForm::Copied => {
                 let copy = turned(k, n, b, false);
-                tiles((m, n, k), DenseAlong::Across, a, copy.mat, (out, columns, 1), parallel);
+                tiles((m, n, k), DenseAlong::Across, [a, copy.mat], bias, (out, columns, 1), parallel);
             }
             SkinnyForm::Rows(DenseAlong::Along) => {
-                dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, a, b, (out, columns, 1), parallel));
+                dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, [a, b], bias, (out, columns, 1), parallel));
             }
-            SkinnyForm::Rows(DenseAlong::Across) => tiles((m, n, k), DenseAlong::Across, a, b, (out, columns, 1), parallel),
+            SkinnyForm::Rows(DenseAlong::Across) => tiles((m, n, k), DenseAlong::Across, [a, b], bias, (out, columns, 1), parallel),
             SkinnyForm::Columns => {
-                dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, b, a.t(), (out, 1, columns), parallel));
+                let turned = match bias {
+                    Bias::None => Bias::None,
+                    Bias::Rows(bias) => Bias::Columns(bias),
+                    Bias::Columns(bias) => Bias::Rows(bias),
+                };
+                dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, [b, a.t()], turned, (out, 1, columns), parallel));
             }
         }
     }
@@ -265,7 +298,7 @@ unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat
     f(Mat { ptr: copy.as_ptr(), rs: k as isize, cs: 1 });
 }
 
-/// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k if `b` is) times `b` (k x n).
+/// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k if `b` is) times `b` (k x n), plus a bias.
 ///
 /// # Safety
 /// The machine has AVX-512; `b` has the memory order `lies`, and `out` is dense along n where `b` is; the operands are readable, `out` is
@@ -273,8 +306,8 @@ unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat
 unsafe fn tiles<T: SkinnyGemm>(
     (m, n, k): (usize, usize, usize),
     lies: DenseAlong,
-    a: Mat<T>,
-    b: Mat<T>,
+    ab: [Mat<T>; 2],
+    bias: Bias<T>,
     (out, rs, cs): (*mut T, isize, isize),
     parallel: bool,
 ) {
@@ -293,9 +326,9 @@ unsafe fn tiles<T: SkinnyGemm>(
                         // SAFETY: the caller's; these rows and columns are there, and this task alone writes these columns.
                         unsafe {
                             match lies {
-                                DenseAlong::Along => T::along::<$R>(k, a, b, j, now, i, out),
-                                DenseAlong::Across if tall => T::across::<$R, NARROW>(k, a, b, j, now, i, out),
-                                DenseAlong::Across => T::across::<$R, TILE>(k, a, b, j, now, i, out),
+                                DenseAlong::Along => T::along::<$R>(k, ab, bias, j, now, i, out),
+                                DenseAlong::Across if tall => T::across::<$R, NARROW>(k, ab, bias, j, now, i, out),
+                                DenseAlong::Across => T::across::<$R, TILE>(k, ab, bias, j, now, i, out),
                             }
                         }
                     };
@@ -303,7 +336,7 @@ unsafe fn tiles<T: SkinnyGemm>(
                 match m - i {
                     // SAFETY: as above.
                     TALL.. if tall => unsafe {
-                        T::across::<TALL, NARROW>(k, a, b, j, now, i, out);
+                        T::across::<TALL, NARROW>(k, ab, bias, j, now, i, out);
                         i += TALL;
                         continue;
                     },

@@ -9,6 +9,7 @@
 mod array_vector;
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
+mod integers;
 pub(super) mod on_vectors;
 pub(super) mod packed;
 pub(super) mod panel_vector;
@@ -101,10 +102,24 @@ pub trait MatrixProduct: Numeric {
     unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
 }
 
-/// Products of floats, of which some are packed.
+/// Products of floats, of which some are packed, and some add a bias.
 pub trait FloatProduct: MatrixProduct {
     /// Whether `product` packs these operands (`packed::product`).
     fn is_packed(sizes: (usize, usize, usize), operands: [Mat<Self>; 2]) -> bool;
+
+    /// Whether `product_and_bias` takes these operands.
+    fn adds_bias(sizes: (usize, usize, usize), operands: [Mat<Self>; 2]) -> bool;
+
+    /// As `product`, plus a number for each column, where `adds_bias` holds.
+    ///
+    /// # Safety
+    /// As for `product`; there is a number for each column.
+    unsafe fn product_and_bias(sizes: (usize, usize, usize), operands: [Mat<Self>; 2], bias: *const Self, out: *mut Self, parallel: bool);
+}
+
+/// Whether a product is computed by a plain loop.
+fn is_direct(m: usize, n: usize, k: usize) -> bool {
+    m * n * k <= DIRECT && n <= 16
 }
 
 macro_rules! float_product {
@@ -118,13 +133,34 @@ macro_rules! float_product {
                 let _ = a;
                 is_worth_packing(sizes, b)
             }
+
+            fn adds_bias(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2]) -> bool {
+                #[cfg(target_arch = "x86_64")]
+                if gemm_skinny::form(sizes, a, b).is_some() {
+                    let (m, n, k) = sizes;
+                    return m > 1 && n > 1 && !is_direct(m, n, k);
+                }
+                Self::is_packed(sizes, [a, b])
+            }
+
+            unsafe fn product_and_bias(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2], bias: *const $t, out: *mut $t, parallel: bool) {
+                let bias = Bias::Columns(bias);
+                // SAFETY: the caller's promise is passed on.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    if let Some(form) = gemm_skinny::form(sizes, a, b) {
+                        return gemm_skinny::product(form, sizes, [a, b], bias, out, parallel);
+                    }
+                    packed::product(instruction_set(), sizes, [a, b].map(Factor::Numbers), (bias, None), out, parallel);
+                }
+            }
         }
 
         impl MatrixProduct for $t {
             unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe {
-                    if m * n * k <= DIRECT && n <= 16 {
+                    if is_direct(m, n, k) {
                         return direct(m, n, k, a, b, out);
                     }
                     if n == 1 {
@@ -135,7 +171,7 @@ macro_rules! float_product {
                     }
                     #[cfg(target_arch = "x86_64")]
                     if let Some(form) = gemm_skinny::form((m, n, k), a, b) {
-                        return gemm_skinny::product(form, (m, n, k), [a, b], out, parallel);
+                        return gemm_skinny::product(form, (m, n, k), [a, b], Bias::None, out, parallel);
                     }
                     if is_worth_packing((m, n, k), b) {
                         return packed::product(
@@ -205,36 +241,6 @@ macro_rules! float_product {
 }
 float_product!(f32);
 float_product!(f64);
-
-macro_rules! integer_product {
-    ($($t:ty),*) => { $(
-        impl MatrixProduct for $t {
-            unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
-                let out = SharedPointer::new(out);
-                let rows = if parallel { (VECTOR_TASK / (n * k).max(1)).max(1) } else { m.max(1) };
-                // SAFETY: each task writes its own rows; the rest is the caller's promise.
-                parallel_for(m.div_ceil(rows), |t| unsafe {
-                    for i in t * rows..m.min((t + 1) * rows) {
-                        let to = std::slice::from_raw_parts_mut(out.at(i * n), n);
-                        to.fill(0);
-                        for p in 0..k {
-                            let x = *a.at(i, p);
-                            if b.cs == 1 {
-                                let row = b.at(p, 0);
-                                to.iter_mut().enumerate().for_each(|(j, o)| *o = o.wrapping_add(x.wrapping_mul(*row.add(j))));
-                            } else {
-                                for (j, o) in to.iter_mut().enumerate() {
-                                    *o = o.wrapping_add(x.wrapping_mul(*b.at(p, j)));
-                                }
-                            }
-                        }
-                    }
-                });
-            }
-        }
-    )* };
-}
-integer_product!(u8, i16, i32, i64);
 
 /// Whether a product of these sizes is packed, unless it is skinny. Products of 16-bit floats are packed in both cases.
 pub(super) fn is_worth_packing<T>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
