@@ -263,21 +263,21 @@ impl Runner {
     pub unsafe fn run_each(&self, all: &[Placement]) {
         debug_assert!(self.walks.is_empty(), "runs over other memory are dense");
         let mut pieces: Vec<(usize, usize, usize)> = Vec::new();
+        for (run, placement) in all.iter().enumerate() {
+            pieces.extend((0..placement.n).step_by(GRAIN).map(|start| (run, start, GRAIN.min(placement.n - start))));
+        }
+        // First what comes first in each run: a thread gets about the parts of all runs that it has had in loops over one of them, and still has in
+        // its caches.
+        let middle = |(run, start, len): &(usize, usize, usize)| (2 * start + len) as f64 / all[*run].n as f64;
+        pieces.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
         // Small runs share a task.
         let (mut tasks, mut elements) = (vec![0], 0);
-        for (run, placement) in all.iter().enumerate() {
-            for start in (0..placement.n).step_by(GRAIN) {
-                let len = GRAIN.min(placement.n - start);
-                pieces.push((run, start, len));
-                elements += len;
-                if elements >= GRAIN {
-                    tasks.push(pieces.len());
-                    elements = 0;
-                }
+        for (i, (_, _, len)) in pieces.iter().enumerate() {
+            elements += len;
+            if elements >= GRAIN || i + 1 == pieces.len() {
+                tasks.push(i + 1);
+                elements = 0;
             }
-        }
-        if elements > 0 {
-            tasks.push(pieces.len());
         }
         parallel_for(tasks.len() - 1, |i| {
             for (run, start, len) in &pieces[tasks[i]..tasks[i + 1]] {
