@@ -12,8 +12,8 @@ use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use crate::backend::cpu::threads::parallel_for;
 use std::arch::x86_64::*;
 
-/// The most rows that count as few for a matrix that is dense along k, which `gemm` would have to transpose.
-const FEW_ALONG: usize = 128;
+/// The most rows that count as few for a matrix that is dense along k. More rows pay for packing it (`packed`).
+const FEW_ALONG: usize = 63;
 /// As `FEW_ALONG`, where `gemm` could take the matrix as it lies.
 const FEW_ACROSS: usize = 32;
 /// Rows, and vectors of the matrix, that are in registers together.
@@ -27,8 +27,10 @@ const SMALL: usize = 1 << 13;
 const COPIED: usize = 4;
 /// Products that are added up in registers before the sum goes on in memory.
 const DEPTH: usize = 1024;
-/// Multiply-adds of one task: with less to do, another core would take longer to get the operands.
-const TASK: usize = 1 << 19;
+/// Multiply-adds of one task.
+const TASK: usize = 1 << 18;
+/// Up to so many there is one task: another core would take longer to get the operands.
+const ALONE: usize = 1 << 19;
 
 /// The memory order of the large matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -313,7 +315,8 @@ unsafe fn tiles<T: SkinnyGemm>(
 ) {
     let out = ProductPointer(out, rs, cs);
     let step = if lies == DenseAlong::Along { TILE } else { TILE * T::LANES };
-    let width = if parallel { (TASK / (m * k)).next_multiple_of(step).max(step) } else { n };
+    let is_shared = parallel && m * n * k > ALONE;
+    let width = if is_shared { (TASK / (m * k)).next_multiple_of(step).max(step) } else { n };
     parallel_for(n.div_ceil(width.max(1)), |t| {
         let (first, end) = (t * width, n.min((t + 1) * width));
         for j in (first..end).step_by(step) {
