@@ -55,9 +55,17 @@ def test_the_function(seed: int) -> None:
         kind = getattr(torch, rng.choice(["float32", "float32", "float64", "float16", "bfloat16"]))
 
         def draw(*shape: int) -> Any:
-            if len(shape) > 2 and rng.random() < 0.4:
-                return torch.randn(*shape[:-3], shape[-2], shape[-3], shape[-1], dtype=kind).transpose(-2, -3)  # noqa: B023
-            return torch.randn(*shape, dtype=kind)  # noqa: B023
+            wide = torch.randn(*shape, dtype=kind)  # noqa: B023
+            form = rng.choice(["plain", "plain", "heads inside", "rows first", "part of rows"]) if len(shape) > 2 else ""
+            if form == "rows first" and len(shape) == 4:
+                return wide.permute(2, 0, 1, 3).contiguous().permute(1, 2, 0, 3)
+            if form in ("heads inside", "rows first"):
+                return wide.transpose(-2, -3).contiguous().transpose(-2, -3)
+            if form == "part of rows":
+                # As heads of one product for queries, keys and values.
+                inside = wide.transpose(-2, -3)
+                return torch.cat([inside, inside, inside], -2).chunk(3, -2)[1].transpose(-2, -3)
+            return wide
 
         theirs = [draw(*lead, length, e), draw(*of_keys, keys, e), draw(*of_keys, keys, ev)]
         mask = None

@@ -102,3 +102,39 @@ def test_transforms_and_refusals() -> None:
         F.scaled_dot_product_attention(q, k, v[..., :5, :], dropout_p=0.5)
     with pytest.raises(RuntimeError):
         F.scaled_dot_product_attention(q, k, v, rgrad.ones(5, 11), dropout_p=0.5)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3)])
+@pytest.mark.parametrize("is_part", [False, True])
+def test_the_result_lies_in_memory_as_the_queries_do(order: tuple[int, ...], is_part: bool) -> None:
+    """So that heads are joined without a copy: heads in rows, batch first or rows first."""
+    sizes = (3, 2, 5, 4)
+    numbers = np.random.default_rng(2).normal(size=[sizes[d] for d in order])
+    back = [order.index(d) for d in range(4)]
+    q = rgrad.tensor(numbers).permute(back)
+    if is_part:
+        q = rgrad.stack([rgrad.tensor(numbers)] * 3, 2)[:, :, 1].permute(back)
+    plain = q.contiguous()
+    out = F.scaled_dot_product_attention(q, plain, plain)
+    assert out.permute(order).is_contiguous()
+    assert out.shape == sizes
+    np.testing.assert_array_equal(out.numpy(), F.scaled_dot_product_attention(plain, plain, plain).numpy())
+
+
+def test_the_gradient_of_a_split_lies_as_its_parts_do() -> None:
+    """What comes before then needs no copy of it. Parts in different orders, or of which some have none, give rows."""
+    wide = rgrad.randn(4, 3, 6, requires_grad=True)
+    turned = wide.transpose(0, 1)
+    seen: list[tuple[int, ...]] = []
+    turned.register_hook(lambda g: seen.append(g.stride()))
+    a, b = turned.chunk(2, -1)
+    g = rgrad.randn(4, 3, 3).transpose(0, 1)
+    rgrad.autograd.backward([a, b], [g, 2 * g], retain_graph=True)
+    rgrad.autograd.backward([a, b], [g, g.contiguous()], retain_graph=True)
+    rgrad.autograd.backward([a], [g.contiguous()])
+    assert seen == [(6, 18, 1), (24, 6, 1), (24, 6, 1)]
+    once, rows = g.transpose(0, 1), g.contiguous().transpose(0, 1)
+    want = rgrad.cat([once, 2 * once], -1) + rgrad.cat([rows, rows], -1) + rgrad.cat([rows, 0 * rows], -1)
+    assert wide.grad is not None
+    assert wide.grad.is_contiguous()
+    np.testing.assert_allclose(wide.grad.numpy(), want.numpy(), rtol=1e-6)
