@@ -29,6 +29,10 @@ def ours(t: Any) -> Any:
     return made.permute(order).contiguous().permute(back) if t.dim() else made
 
 
+# How queries, keys and values lie in memory.
+FORMS = ["plain", "plain", "heads inside", "rows first", "part of rows"]
+
+
 def close(theirs: Any, mine: Any, what: Any, scale: float = 1.0) -> None:
     if theirs is None or mine is None:
         assert theirs is mine, what
@@ -56,7 +60,7 @@ def test_the_function(seed: int) -> None:
 
         def draw(*shape: int) -> Any:
             wide = torch.randn(*shape, dtype=kind)  # noqa: B023
-            form = rng.choice(["plain", "plain", "heads inside", "rows first", "part of rows"]) if len(shape) > 2 else ""
+            form = rng.choice(FORMS) if len(shape) > 2 else "plain"
             if form == "rows first" and len(shape) == 4:
                 return wide.permute(2, 0, 1, 3).contiguous().permute(1, 2, 0, 3)
             if form in ("heads inside", "rows first"):

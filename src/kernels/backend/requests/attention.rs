@@ -53,8 +53,8 @@ pub struct AttentionShape {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttentionPass {
-    /// Of q, k, v and perhaps the mask: the result, with the dimensions batch, heads and l in its order and then ev, and the logarithm of the sum of exponentials of each query's
-    /// scores (batch, l, heads), which is at least float32 (0 for a query without any key).
+    /// Of q, k, v and perhaps the mask: the result, with the dimensions batch, heads and l in its order and then ev, and the logarithm of the
+    /// sum of exponentials of each query's scores (batch, l, heads), which is at least float32 (0 for a query without any key).
     Forward,
     /// Of the gradient (batch, heads, l, ev), q, k, v, the result, the logarithms (batch, heads, l) and perhaps the mask: the gradients of
     /// q (batch, l, heads, e), k (batch, s, kv_heads, e) and v (batch, s, kv_heads, ev).
