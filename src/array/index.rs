@@ -182,13 +182,14 @@ impl Array {
         for p in parts {
             shape[dim] = shape[dim].checked_add(p.shape()[dim]).ok_or_else(|| Error::runtime("cat: the sizes overflow"))?;
         }
-        let format = parts[0].layout().suggested_format();
-        let format = if parts.iter().all(|p| p.layout().suggested_format() == format) { format } else { MemoryFormat::Contiguous };
-        let like = Layout::dense_like(&shape, parts[0].strides());
-        let out = if order == JoinOrder::Parts && parts.iter().all(|p| Layout::dense_like(&shape, p.strides()) == like) {
+        let dense = |p: &Array| Layout::dense_like(&shape, p.strides());
+        let common = (order == JoinOrder::Parts).then(|| dense(parts[0])).filter(|like| parts.iter().all(|p| dense(p) == *like));
+        let out = if let Some(like) = common {
             parts[0].empty_laid_out(like, dtype)?
         } else {
-            parts[0].empty_in(&shape, dtype, format)?
+            let format = parts[0].layout().suggested_format();
+            let is_common = parts.iter().all(|p| p.layout().suggested_format() == format);
+            parts[0].empty_in(&shape, dtype, if is_common { format } else { MemoryFormat::Contiguous })?
         };
         // Each part is one block of the result, in its order.
         let blocks = out.device().is_host() && out.numel() > 0 && out.is_contiguous() && shape[..dim].iter().all(|n| *n == 1);

@@ -68,7 +68,8 @@ impl<T: BlockElement> AttentionJob<T> {
     }
 }
 
-/// `softmax(q k^T * scale + mask) v` into `out`, rows of `ev` elements with the job's steps, and the logarithms of the sums into `lse`, (batch, l, heads).
+/// `softmax(q k^T * scale + mask) v` into `out`, rows of `ev` elements that lie as the job says, and the logarithms of the sums into `lse`,
+/// (batch, l, heads).
 ///
 /// # Errors
 /// There is no room for copies of keys and values.

@@ -54,52 +54,39 @@ impl<T> ProductPointer<T> {
     }
 }
 
+/// A product of few rows: `a` (dense along k if `b` is) times `b`, plus the bias. At least one step of k.
+#[derive(Clone, Copy)]
+pub(crate) struct SkinnyProduct<T> {
+    k: usize,
+    a: Mat<T>,
+    b: Mat<T>,
+    bias: Bias<T>,
+    out: ProductPointer<T>,
+}
+
 /// Element types with such products.
 pub(crate) trait SkinnyGemm: CoreNumber {
     const LANES: usize = Self::Avx512::LANES;
 
-    /// Element (i, j) of the product of `a` (R x k, dense along k) with columns `j..j + width` (at most `TILE`) of `b`, plus the bias.
+    /// R rows of results from `i` on, in the `width` (at most `TILE`) columns from `j` on, where both operands are dense along k.
     ///
     /// # Safety
-    /// The machine has AVX-512. All of `a` and these columns of `b` (rows of its transpose) are readable, and writable the results.
-    unsafe fn along<const R: usize>(
-        k: usize,
-        ab: [Mat<Self>; 2],
-        bias: Bias<Self>,
-        j: usize,
-        width: usize,
-        i: usize,
-        out: ProductPointer<Self>,
-    );
+    /// The machine has AVX-512. These rows of `a` and columns of `b`, and their bias, are readable, and the results are writable.
+    unsafe fn along<const R: usize>(p: &SkinnyProduct<Self>, at: (usize, usize), width: usize);
 
-    /// As `along`, for up to `C` vectors of columns, and rows of `a` with any strides.
+    /// As `along`, for up to `C` vectors of columns, where `b` is dense along them, and rows of `a` with any strides.
     ///
     /// # Safety
     /// As for `along`.
-    unsafe fn across<const R: usize, const C: usize>(
-        k: usize,
-        ab: [Mat<Self>; 2],
-        bias: Bias<Self>,
-        j: usize,
-        width: usize,
-        i: usize,
-        out: ProductPointer<Self>,
-    );
+    unsafe fn across<const R: usize, const C: usize>(p: &SkinnyProduct<Self>, at: (usize, usize), width: usize);
 }
 
 macro_rules! few {
     ($t:ty, $lanes:literal, $mask:ty, $zero:ident, $set:ident, $load:ident, $some:ident, $fma:ident, $add:ident, $reduce:ident, $store:ident) => {
         impl SkinnyGemm for $t {
             #[target_feature(enable = "avx512f")]
-            unsafe fn along<const R: usize>(
-                k: usize,
-                [a, b]: [Mat<$t>; 2],
-                bias: Bias<$t>,
-                j: usize,
-                width: usize,
-                i: usize,
-                out: ProductPointer<$t>,
-            ) {
+            unsafe fn along<const R: usize>(p: &SkinnyProduct<$t>, (i, j): (usize, usize), width: usize) {
+                let SkinnyProduct { k, a, b, bias, out } = *p;
                 // SAFETY: the caller's; masked loads read what lies below k only. Columns beyond the width are the last one again.
                 unsafe {
                     let x: [*const $t; R] = std::array::from_fn(|r| a.at(i + r, 0));
@@ -146,15 +133,8 @@ macro_rules! few {
             }
 
             #[target_feature(enable = "avx512f")]
-            unsafe fn across<const R: usize, const C: usize>(
-                k: usize,
-                [a, b]: [Mat<$t>; 2],
-                bias: Bias<$t>,
-                j: usize,
-                width: usize,
-                i: usize,
-                out: ProductPointer<$t>,
-            ) {
+            unsafe fn across<const R: usize, const C: usize>(p: &SkinnyProduct<$t>, (i, j): (usize, usize), width: usize) {
+                let SkinnyProduct { k, a, b, bias, out } = *p;
                 let rest: [$mask; C] = std::array::from_fn(|c| {
                     let n = width.saturating_sub(c * $lanes).min($lanes);
                     ((1u32 << n) - 1) as $mask
@@ -263,25 +243,21 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(
     out: *mut T,
     parallel: bool,
 ) {
-    let columns = n as isize;
+    let p = SkinnyProduct { k, a, b, bias, out: ProductPointer(out, n as isize, 1) };
     // SAFETY: the caller's; what is made dense is copied with its own strides.
     unsafe {
         match form {
             SkinnyForm::Copied => {
                 let copy = turned(k, n, b, false);
-                tiles((m, n, k), DenseAlong::Across, [a, copy.mat], bias, (out, columns, 1), parallel);
+                tiles(&SkinnyProduct { b: copy.mat, ..p }, (m, n), DenseAlong::Across, parallel);
             }
             SkinnyForm::Rows(DenseAlong::Along) => {
-                dense(m, k, a, |a| tiles((m, n, k), DenseAlong::Along, [a, b], bias, (out, columns, 1), parallel));
+                dense(m, k, a, |a| tiles(&SkinnyProduct { a, ..p }, (m, n), DenseAlong::Along, parallel));
             }
-            SkinnyForm::Rows(DenseAlong::Across) => tiles((m, n, k), DenseAlong::Across, [a, b], bias, (out, columns, 1), parallel),
+            SkinnyForm::Rows(DenseAlong::Across) => tiles(&p, (m, n), DenseAlong::Across, parallel),
             SkinnyForm::Columns => {
-                let turned = match bias {
-                    Bias::None => Bias::None,
-                    Bias::Rows(bias) => Bias::Columns(bias),
-                    Bias::Columns(bias) => Bias::Rows(bias),
-                };
-                dense(n, k, b.t(), |b| tiles((n, m, k), DenseAlong::Along, [b, a.t()], turned, (out, 1, columns), parallel));
+                let turned = SkinnyProduct { b: a.t(), bias: bias.t(), out: ProductPointer(out, 1, n as isize), ..p };
+                dense(n, k, b.t(), |a| tiles(&SkinnyProduct { a, ..turned }, (n, m), DenseAlong::Along, parallel));
             }
         }
     }
@@ -300,20 +276,13 @@ unsafe fn dense<T: SkinnyGemm>(m: usize, k: usize, a: Mat<T>, f: impl FnOnce(Mat
     f(Mat { ptr: copy.as_ptr(), rs: k as isize, cs: 1 });
 }
 
-/// `out` (m x n, its strides given) is overwritten by `a` (m x k, dense along k if `b` is) times `b` (k x n), plus a bias.
+/// Computes all m x n results.
 ///
 /// # Safety
 /// The machine has AVX-512; `b` has the memory order `lies`, and `out` is dense along n where `b` is; the operands are readable, `out` is
-/// writable and overlaps neither; k is at least 1.
-unsafe fn tiles<T: SkinnyGemm>(
-    (m, n, k): (usize, usize, usize),
-    lies: DenseAlong,
-    ab: [Mat<T>; 2],
-    bias: Bias<T>,
-    (out, rs, cs): (*mut T, isize, isize),
-    parallel: bool,
-) {
-    let out = ProductPointer(out, rs, cs);
+/// writable and overlaps neither.
+unsafe fn tiles<T: SkinnyGemm>(p: &SkinnyProduct<T>, (m, n): (usize, usize), lies: DenseAlong, parallel: bool) {
+    let k = p.k;
     let step = if lies == DenseAlong::Along { TILE } else { TILE * T::LANES };
     let is_shared = parallel && m * n * k > ALONE;
     let width = if is_shared { (TASK / (m * k)).next_multiple_of(step).max(step) } else { n };
@@ -329,9 +298,9 @@ unsafe fn tiles<T: SkinnyGemm>(
                         // SAFETY: the caller's; these rows and columns are there, and this task alone writes these columns.
                         unsafe {
                             match lies {
-                                DenseAlong::Along => T::along::<$R>(k, ab, bias, j, now, i, out),
-                                DenseAlong::Across if tall => T::across::<$R, NARROW>(k, ab, bias, j, now, i, out),
-                                DenseAlong::Across => T::across::<$R, TILE>(k, ab, bias, j, now, i, out),
+                                DenseAlong::Along => T::along::<$R>(p, (i, j), now),
+                                DenseAlong::Across if tall => T::across::<$R, NARROW>(p, (i, j), now),
+                                DenseAlong::Across => T::across::<$R, TILE>(p, (i, j), now),
                             }
                         }
                     };
@@ -339,7 +308,7 @@ unsafe fn tiles<T: SkinnyGemm>(
                 match m - i {
                     // SAFETY: as above.
                     TALL.. if tall => unsafe {
-                        T::across::<TALL, NARROW>(k, ab, bias, j, now, i, out);
+                        T::across::<TALL, NARROW>(p, (i, j), now);
                         i += TALL;
                         continue;
                     },

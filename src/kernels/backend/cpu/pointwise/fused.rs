@@ -266,8 +266,7 @@ impl Runner {
         for (run, placement) in all.iter().enumerate() {
             pieces.extend((0..placement.n).step_by(GRAIN).map(|start| (run, start, GRAIN.min(placement.n - start))));
         }
-        // First what comes first in each run: a thread gets about the parts of all runs that it has had in loops over one of them, and still has in
-        // its caches.
+        // By their place in their run: in a loop over that run alone a thread has about the same part, and may still have it in its caches.
         let middle = |(run, start, len): &(usize, usize, usize)| (2 * start + len) as f64 / all[*run].n as f64;
         pieces.sort_by(|a, b| middle(a).total_cmp(&middle(b)));
         // Small runs share a task.

@@ -14,7 +14,7 @@ use crate::error::{Error, taken_error, throw};
 
 /// How long a helper spins for the next loop: as long as waking it may take, and the time of some calls from Python.
 const LINGER: Duration = Duration::from_micros(200);
-/// How often the caller at least checks whether helpers have finished before it sleeps; where each has a processor, for `LINGER`, too.
+/// How often the caller checks whether helpers have finished before it sleeps; it goes on for as long as helpers spin.
 const SPINS: usize = 1000;
 /// The longest sleep of a caller that waits for helpers.
 const NAP: Duration = Duration::from_millis(50);

@@ -18,8 +18,8 @@ const ROWS: usize = 96;
 const TASKS: usize = 16;
 /// Multiply-adds of the smallest task.
 const TASK: usize = 1 << 20;
-/// The fewest columns of a group where the left operand is read in place: each group reads it anew.
-const READ_AGAIN: usize = 128;
+/// The fewest columns of a group for each thread, where the left operand is read in place: each group reads it anew.
+const OWN_COLUMNS: usize = 128;
 /// The fewest columns of a task with an epilogue, which costs too much over short rows.
 const LONG_ROW: usize = 256;
 
@@ -52,7 +52,7 @@ impl Division {
         let panels = n.div_ceil(width);
         let right = (PACKED / threads).clamp(OF_ONE[0], OF_ONE[1]) / size_of::<T>() / depth;
         // As many groups as make both repetitions cost the same. Where rows are not packed, no two threads need pack the same columns.
-        let own = if is_in_place { threads.min(n / READ_AGAIN) } else { 1 };
+        let own = if is_in_place { threads.min(n / OWN_COLUMNS) } else { 1 };
         let fair = if threads > 1 { (threads * n / m).isqrt().max(own) } else { 1 };
         let most = if has_epilogue { (n / LONG_ROW).max(1) } else { panels };
         let groups = n.div_ceil(right).max(fair.min(most)).clamp(1, panels);

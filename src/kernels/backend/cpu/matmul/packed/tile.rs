@@ -59,6 +59,15 @@ unsafe impl<T> Send for Bias<T> {}
 unsafe impl<T> Sync for Bias<T> {}
 
 impl<T> Bias<T> {
+    /// That of the transposed product.
+    pub fn t(self) -> Bias<T> {
+        match self {
+            Bias::None => Bias::None,
+            Bias::Rows(p) => Bias::Columns(p),
+            Bias::Columns(p) => Bias::Rows(p),
+        }
+    }
+
     /// That of the rows and columns from these on.
     #[inline(always)]
     pub fn at(self, row: usize, column: usize) -> Bias<T> {
