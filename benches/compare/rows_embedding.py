@@ -49,8 +49,12 @@ def both(lib: ModuleType) -> Work:
     return Work(run, lambda: to_numpy(once()))
 
 
+# The rows that are read and written; on the way back the gradient of each, and of the whole table.
+TAKEN = 4 * HITS[0] * HITS[1] * WIDTH
+TABLE = 4 * ROWS_OF_TABLE * WIDTH
+
 WHAT = f"embedding, {HITS[0]}x{HITS[1]} of {ROWS_OF_TABLE} rows of {WIDTH}"
 ROWS: list[Row] = [
-    Row("embedding", WHAT, 1.0, forward),
-    Row("embedding_grad", f"{WHAT}, there and back", 1.0, both),
+    Row("embedding", WHAT, 1.0, forward, moved=2 * TAKEN),
+    Row("embedding_grad", f"{WHAT}, there and back", 1.0, both, moved=3 * TAKEN + TABLE),
 ]

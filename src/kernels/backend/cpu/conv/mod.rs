@@ -1,5 +1,5 @@
 //! Convolution of floats as products of matrices with patches (`gather`, `weight`; `shared` for kernels of one tap), or tap by tap where there
-//! are few channels (`direct`). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
+//! are few channels of the result, or of the image (`direct`). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
 //! Kernels of 3x3 taps and many channels take fewer products than that in float32 (`winograd`).
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
 //!
@@ -170,7 +170,7 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
     // SAFETY: the caller's.
     unsafe {
         let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
-        if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) {
+        if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) || direct::is_faster(gather) {
             direct::gather(gather, x, y);
             return false;
         }

@@ -221,6 +221,11 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         square(2, 4, [6, 10], 33, 3, 2, 1),
         square(1, 1, [9, 16], 40, 16, 8, 4),
         square(2, 1, [64, 1], 20, 3, 1, 1),
+        // Many results of few channels, whose rows are whole vectors, and few of more channels.
+        square(2, 1, [3, 64], 64, 3, 1, 1),
+        square(2, 1, [1, 21], 50, 5, 1, 1),
+        square(1, 2, [8, 20], 65, 7, 2, 3),
+        square(2, 1, [30, 8], 48, 3, 1, 1),
         // Pairs of phases with as many taps and with more, whose weights are turned.
         square(2, 1, [20, 16], 40, 3, 2, 1),
         square(1, 1, [12, 30], 60, 4, 2, 1),
@@ -241,6 +246,7 @@ fn the_bits_are_the_same_for_any_number_of_threads() {
         square(4, 1, [64, 64], 28, 3, 1, 1),
         square(3, 1, [40, 40], 20, 1, 1, 0),
         square(8, 6, [1, 1], 20, 3, 2, 1),
+        square(3, 1, [3, 40], 64, 3, 1, 1),
         square(5, 1, [3, 9], 31, 5, 2, 2),
     ] {
         for pass in passes() {

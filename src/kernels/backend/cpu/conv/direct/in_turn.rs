@@ -13,11 +13,11 @@ pub(super) struct RowInTurn {
     pub lens: [usize; 2],
 }
 
-/// One channel's strip, and the results that it is added to.
+/// Some channels' strips, and the results that they are added to.
 pub(super) struct RowsInTurn<'a, T> {
     pub rows: &'a [RowInTurn],
     pub from: *const T,
-    /// The shifts of each phase, and a weight for each.
+    /// The shifts of each phase, of all channels, and a weight for each.
     pub taps: [&'a [isize]; 2],
     pub weights: [&'a [T]; 2],
     pub out: *mut T,
@@ -26,7 +26,7 @@ pub(super) struct RowsInTurn<'a, T> {
 }
 
 on_vectors! {
-    /// Adds one channel.
+    /// Adds these channels.
     fn add_in_turn<T>(d: &RowsInTurn<'_, T>) = add_in_turn_on
 }
 

@@ -1,6 +1,6 @@
-//! Convolutions with few results for each patch, as depthwise ones have: packing would cost more than the product. Vectors go along the rows of
-//! strips, where each tap is a shift: `rows` where the results of a row are neighbours, `in_turn` where those of two phases are, and `weight` for
-//! the gradient of the kernel.
+//! Convolutions with few results for each patch, as depthwise ones have, or with small patches, as the first one of a network has: packing would
+//! cost more than the product, or a good part of it. Vectors go along the rows of strips, where each tap is a shift: `rows` where the results of a
+//! row are neighbours, `in_turn` where those of two phases are, and `weight` for the gradient of the kernel.
 //!
 //! Not here: strips themselves (`geometry`, `patches`).
 
@@ -9,25 +9,52 @@ mod rows;
 mod vectors;
 pub(super) mod weight;
 
-use super::gather::{Gather, GatherPhase, runs};
+use super::FEW;
+use super::gather::{Gather, GatherPhase, TASKS, WORTH, runs};
 use super::geometry::{Patches, Strip};
 use super::pairs::are_a_pair;
 use super::patches::{clear, fill, room};
 use crate::backend::cpu::epilogue::ImageEpilogue;
-use crate::backend::cpu::matmul::panel_vector::CoreNumber;
+use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, spread};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::memory::alloc::Buffer;
+use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::interrupt;
 use in_turn::{RowInTurn, RowsInTurn, add_in_turn};
-use rows::{DirectRows, add_rows};
+use rows::{DirectRows, add_rows, row_blocks};
 use std::ops::Range;
 
 /// Results of one task.
 const TASK: usize = 1 << 15;
 /// Elements of the strips of one task.
 const STRIP: usize = 1 << 16;
+/// The most channels of the image, or of the result, with which this is faster than packing. Two Zen 3 cores took 0.4 to 0.9 of the time with up to
+/// 8 channels of the image, and 1.1 to 1.5 with 16, of which there were 64 results; of 8 results 0.6 with 32 channels of the image.
+const SMALL: usize = 8;
+/// The most taps of all their channels. The weights of some rows of results stay in the first cache.
+const TAPS: usize = 512;
+
+/// Whether this is faster than packing though there are more results for each patch: patches are small, and rows of positions are about whole
+/// vectors, and enough to be divided among threads.
+pub(super) fn is_faster<T: CoreNumber>(g: &Gather<'_, T>) -> bool {
+    let [f] = g.phases else { return false };
+    let (p, (_, lanes)) = (&f.patches, widths::<T>(g.isa));
+    let (row, taps) = (p.axes[2].out, p.taps());
+    let is_small = g.channels.min(g.rows) <= SMALL && taps >= 3 && g.channels * taps <= TAPS;
+    is_small
+        && f.places.step == [1; 3]
+        && row.next_multiple_of(lanes) * 4 <= row * 5
+        && p.batch * rows(p) * g.groups >= tasks_of(g, f)
+        && g.channels * Strip::sized(p, 0, row.min(p.batch * p.positions()), false).size <= STRIP
+}
+
+/// Into how many tasks the results should be divided.
+fn tasks_of<T>(g: &Gather<'_, T>, f: &GatherPhase) -> usize {
+    let sizes = [f.patches.batch, f.patches.positions(), g.groups, g.rows, g.channels, f.patches.taps()];
+    (sizes.into_iter().fold(1usize, usize::saturating_mul) / WORTH).clamp(1, TASKS)
+}
 
 /// A part of one image's results: whole rows of positions of each phase, of some groups. All phases of a row are one task, since they share lines
 /// of the cache.
@@ -55,22 +82,30 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     while let Some(f) = phases.next() {
         units.push((f, phases.next_if(|next| S::SAME && are_a_pair(f, next))));
     }
+    // With few results, those of a channel that has just been filled are in the first cache, as its strip is.
+    let channels = if g.rows > FEW { g.channels } else { 1 };
     let most = g.phases.iter().map(|f| rows(&f.patches)).max().unwrap_or(0);
     let positions: usize = g.phases.iter().map(|f| f.patches.positions()).sum();
     // Of one group.
     let results = positions.div_ceil(most.max(1)) * g.rows * g.channels.max(1);
+    let batch = g.phases.first().map_or(0, |f| f.patches.batch);
     let mut each = (TASK / results.max(1)).clamp(1, most.max(1));
+    if let ([f], true) = (g.phases, g.rows > FEW) {
+        // Rows of strips that two tasks need are filled twice.
+        let most_rows = batch * most * g.groups / tasks_of(g, f);
+        each = (4 * TASK / results.max(1)).min(most_rows).clamp(1, most.max(1));
+    }
     let is_small = |each: usize| {
-        let fits = |p: &Patches| Strip::sized(p, 0, each.min(rows(p)) * p.axes[2].out, false).size <= STRIP;
+        let fits = |p: &Patches| channels * Strip::sized(p, 0, each.min(rows(p)) * p.axes[2].out, false).size <= STRIP;
         units.iter().all(|(f, _)| fits(&f.patches))
     };
     while each > 1 && !is_small(each) {
         each = each.div_ceil(2);
     }
+    each = most.max(1).div_ceil(most.max(1).div_ceil(each));
     // Small images: several groups together.
     let parts = g.groups.div_ceil(TASK / (each * results).clamp(1, TASK));
     let groups = g.groups.div_ceil(parts);
-    let batch = g.phases.first().map_or(0, |f| f.patches.batch);
     let mut tasks = Vec::new();
     for group in (0..g.groups).step_by(groups) {
         for image in 0..batch {
@@ -81,6 +116,9 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     }
     // Still small: several tasks together.
     let small = tasks.first().map_or(1, |t| (TASK / (t.rows.len() * t.groups.len() * results).max(1)).max(1));
+    // SAFETY: the caller's.
+    let weights: Vec<[Vec<T>; 2]> =
+        units.iter().map(|(f, second)| [Some(*f), *second].map(|f| unsafe { weights_of(g, f, channels, second.is_none()) })).collect();
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     let together = |t: usize| &tasks[t * small..tasks.len().min((t + 1) * small)];
     let images = |t: usize| {
@@ -90,17 +128,41 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     ImageEpilogue::parallel_for(g.epilogue, tasks.len().div_ceil(small), &images, &|t| {
         for task in together(t) {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
-            unsafe { run(g, &units, task, x.get(), y.get()) };
+            unsafe { run(g, (&units, &weights, channels), task, x.get(), y.get()) };
         }
     });
+}
+
+/// The weights of a phase, in order: for each group, for so many channels at a time, for each block of rows (single rows where results lie in
+/// turn), for each channel and tap, one for each row. None without a phase.
+///
+/// # Safety
+/// As for `Gather::run`.
+unsafe fn weights_of<T: CoreNumber>(g: &Gather<'_, T>, f: Option<&GatherPhase>, channels: usize, in_blocks: bool) -> Vec<T> {
+    let Some(f) = f else { return Vec::new() };
+    let blocks: Vec<(usize, usize)> = if in_blocks { row_blocks(g.rows).collect() } else { (0..g.rows).map(|r| (r, 1)).collect() };
+    let mut made = with_room(g.groups * g.rows * g.channels * f.weights.taps.len());
+    for group in 0..g.groups {
+        for start in (0..g.channels).step_by(channels.max(1)) {
+            for (first, count) in blocks.iter().copied() {
+                for c in start..g.channels.min(start + channels) {
+                    for place in &f.weights.taps {
+                        // SAFETY: the caller's.
+                        made.extend((first..first + count).map(|r| unsafe { *g.weights.add(f.weights.at(group, r, c) + place) }));
+                    }
+                }
+            }
+        }
+    }
+    made
 }
 
 /// Where the results of a unit go.
 enum Out<T> {
     /// Rows are neighbours in the result: to this place of it.
     Here(usize),
-    /// Those of two phases, in turn: the rows, and the taps of each phase.
-    InTurn { rows: Vec<RowInTurn>, taps: [Vec<isize>; 2] },
+    /// Those of two phases, in turn.
+    InTurn(Vec<RowInTurn>),
     /// They are added up elsewhere first; here columns go.
     Later { _own: Option<Buffer>, sums: *mut T, runs: Vec<ColumnRun> },
 }
@@ -111,18 +173,30 @@ struct Unit<'a, T> {
     /// The taps of all phases.
     patches: Patches,
     columns: usize,
-    /// None: there is nothing to be added up.
+    /// Of one channel. None: there is nothing to be added up.
     strip: Option<Strip>,
     _own: Option<Buffer>,
+    /// Strips of the channels that are added at once.
     buffer: *mut T,
-    /// Of one channel, for each phase: rows x taps.
-    weights: [Vec<T>; 2],
+    /// How many.
+    channels: usize,
+    /// The shifts of their taps, for each phase, and elements between two channels' strips.
+    taps: [Vec<isize>; 2],
+    pitch: usize,
+    /// As `weights_of` makes them.
+    weights: &'a [Vec<T>; 2],
     out: Out<T>,
 }
 
 impl<'a, T: CoreNumber> Unit<'a, T> {
     /// None, if the task has no rows of these phases.
-    fn new(g: &Gather<'a, T>, (f, second): UnitPhases<'a>, task: &DirectTask, same: bool) -> Option<Unit<'a, T>> {
+    fn new(
+        g: &Gather<'a, T>,
+        (f, second): UnitPhases<'a>,
+        (weights, channels): (&'a [Vec<T>; 2], usize),
+        task: &DirectTask,
+        same: bool,
+    ) -> Option<Unit<'a, T>> {
         let patches = second.map_or_else(|| f.patches.clone(), |s| f.patches.united(&s.patches));
         let (row, most) = (patches.axes[2].out, rows(&patches));
         let [first, end] = [task.rows.start, task.rows.end].map(|r| (task.image * most + r.min(most)) * row);
@@ -131,13 +205,17 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
         }
         let strip = (g.channels * patches.taps() > 0).then(|| Strip::new(&patches, first, end, same));
         let size = strip.as_ref().map_or(0, |s| s.size);
-        let (_own, buffer) = room::<T>(size);
+        let pitch = if size == 0 { patches.plane() } else { size };
+        let (_own, buffer) = room::<T>(channels * size);
         // SAFETY: there is room.
-        unsafe { clear(size, buffer) };
+        unsafe { clear(channels * size, buffer) };
+        let taps = [Some(f), second].map(|f| {
+            let (Some(f), Some(strip)) = (f, &strip) else { return Vec::new() };
+            let of_one: Vec<isize> = f.patches.taps_among(&patches).into_iter().map(|t| strip.taps[t]).collect();
+            (0..channels).flat_map(|c| of_one.iter().map(move |shift| shift + (c * pitch) as isize)).collect()
+        });
         let places = &f.places;
         let out = if let Some(second) = second {
-            let taps_of = |f: &GatherPhase, strip: &Strip| f.patches.taps_among(&patches).into_iter().map(|t| strip.taps[t]).collect();
-            let taps = [f, second].map(|f| strip.as_ref().map_or_else(Vec::new, |strip| taps_of(f, strip)));
             let lens = [row, second.patches.axes[2].out];
             let bases = strip.iter().flat_map(|strip| &strip.rows).map(|row| row.base).chain(std::iter::repeat(0));
             let rows = runs(&f.patches, places, &(first..end), |column| column).into_iter().zip(bases).map(|(run, base)| RowInTurn {
@@ -145,7 +223,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
                 to: run.at,
                 lens,
             });
-            Out::InTurn { rows: rows.collect(), taps }
+            Out::InTurn(rows.collect())
         } else if same && places.step == [1; 3] {
             let positions = patches.positions();
             Out::Here(first / positions * places.image + first % positions)
@@ -153,20 +231,22 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
             let (_own, sums) = room::<T>(g.rows * (end - first));
             Out::Later { _own, sums, runs: runs(&f.patches, places, &(first..end), |column| column) }
         };
-        let weights = [Some(f), second].map(|f| vec![T::ZERO; f.map_or(0, |f| g.rows * f.patches.taps())]);
-        Some(Unit { phases: (f, second), patches, columns: end - first, strip, _own, buffer, weights, out })
+        Some(Unit { phases: (f, second), patches, columns: end - first, strip, _own, buffer, channels, taps, pitch, weights, out })
     }
 
-    /// The strip of a channel, which is filled.
+    /// The strips of so many channels, which are filled.
     ///
     /// # Safety
     /// As for `Gather::run`.
-    unsafe fn strip_of<S: StoredAs<T>>(&self, g: &Gather<'_, T>, strip: &Strip, x: *const S) -> *const T {
+    unsafe fn strips_of<S: StoredAs<T>>(&self, g: &Gather<'_, T>, strip: &Strip, channels: usize, x: *const S) -> *const T {
         if strip.size == 0 {
             return x.cast::<T>().wrapping_offset(strip.start);
         }
-        // SAFETY: the caller's.
-        unsafe { fill::<T, S>(g.isa, &self.patches, strip, x, self.buffer) };
+        for c in 0..channels {
+            let (x, to) = (x.wrapping_add(c * self.patches.plane()), self.buffer.wrapping_add(c * self.pitch));
+            // SAFETY: the caller's.
+            unsafe { fill::<T, S>(g.isa, &self.patches, strip, x, to) };
+        }
         self.buffer.cast_const()
     }
 
@@ -174,7 +254,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
     ///
     /// # Safety
     /// As for `Gather::run`.
-    unsafe fn run<S: StoredAs<T>>(&mut self, g: &Gather<'_, T>, group: usize, x: *const S, y: *mut S) {
+    unsafe fn run<S: StoredAs<T>>(&self, g: &Gather<'_, T>, group: usize, x: *const S, y: *mut S) {
         let places = &self.phases.0.places;
         let to_plane = places.sizes.iter().product::<usize>();
         let y = y.wrapping_add(group * g.rows * to_plane);
@@ -183,32 +263,36 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
         let bias = |r: usize| if g.bias.is_null() { T::ZERO } else { unsafe { *g.bias.add(group * g.rows + r) } };
         let (out, out_rs) = match &self.out {
             Out::Here(at) => (y.wrapping_add(*at).cast(), to_plane),
-            Out::InTurn { .. } => (y.cast(), to_plane),
+            Out::InTurn(_) => (y.cast(), to_plane),
             Out::Later { sums, .. } => (*sums, self.columns),
         };
-        for c in 0..g.channels.max(1) {
-            let mut from = std::ptr::null();
-            if let Some(strip) = &self.strip {
-                // SAFETY: see above.
-                unsafe {
-                    from = self.strip_of(g, strip, x.wrapping_add((group * g.channels + c) * plane));
-                    read_weights(g, &self.phases, &mut self.weights, group, c);
-                }
-            }
+        for c in (0..g.channels.max(1)).step_by(self.channels.max(1)) {
+            let channels = self.channels.min(g.channels - c);
+            // SAFETY: see above.
+            let from = self
+                .strip
+                .as_ref()
+                .map(|strip| unsafe { self.strips_of(g, strip, channels, x.wrapping_add((group * g.channels + c) * plane)) });
+            let from = from.unwrap_or(std::ptr::null());
+            let taps = [0, 1].map(|i| &self.taps[i][..self.taps[i].len() / self.channels.max(1) * channels]);
+            let weights = [0, 1].map(|i| {
+                let (all, each) = (&self.weights[i], self.taps[i].len() / self.channels.max(1) * g.rows);
+                &all[((group * g.channels + c) * each).min(all.len())..]
+            });
             // SAFETY: see above.
             unsafe {
                 match (&self.out, &self.strip) {
-                    (Out::InTurn { rows, taps }, _) => {
+                    (Out::InTurn(rows), _) => {
                         for r in 0..g.rows {
-                            let weights = [0, 1].map(|i| &self.weights[i][r * taps[i].len()..]);
-                            let (taps, bias) = (taps.each_ref().map(|taps| &taps[..]), (c == 0).then(|| bias(r)));
+                            let weights = [0, 1].map(|i| &weights[i][r * taps[i].len()..]);
+                            let bias = (c == 0).then(|| bias(r));
                             add_in_turn::<T>(g.isa, &RowsInTurn { rows, from, taps, weights, out: out.wrapping_add(r * out_rs), bias });
                         }
                     }
                     (_, Some(strip)) => {
-                        let (weights, weights_rs) = (self.weights[0].as_ptr(), strip.taps.len());
+                        let (taps, weights) = (taps[0], weights[0].as_ptr());
                         let bias = if g.bias.is_null() { g.bias } else { g.bias.wrapping_add(group * g.rows) };
-                        add_rows::<T>(g.isa, &DirectRows { strip, from, weights, weights_rs, rows: g.rows, out, out_rs, add: c > 0, bias });
+                        add_rows::<T>(g.isa, &DirectRows { strip, from, taps, weights, rows: g.rows, out, out_rs, add: c > 0, bias });
                     }
                     (_, None) => {
                         (0..g.rows).for_each(|r| std::slice::from_raw_parts_mut(out.add(r * out_rs), self.columns).fill(bias(r)));
@@ -239,26 +323,22 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
     }
 }
 
-/// Reads the weights of a channel of each phase.
+/// Computes the results of a task: units, their weights, and the channels that are added at once.
 ///
 /// # Safety
 /// As for `Gather::run`.
-unsafe fn read_weights<T: CoreNumber>(g: &Gather<'_, T>, phases: &UnitPhases<'_>, to: &mut [Vec<T>; 2], group: usize, channel: usize) {
-    for (f, to) in [Some(phases.0), phases.1].into_iter().flatten().zip(to) {
-        for (r, to) in to.chunks_exact_mut(f.weights.taps.len().max(1)).enumerate() {
-            let from = g.weights.wrapping_add(f.weights.at(group, r, channel));
-            // SAFETY: the caller's.
-            to.iter_mut().zip(&f.weights.taps).for_each(|(w, place)| *w = unsafe { *from.add(*place) });
-        }
-    }
-}
-
-/// # Safety
-/// As for `Gather::run`.
-unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, phases: &[UnitPhases<'_>], task: &DirectTask, x: *const S, y: *mut S) {
-    let mut units: Vec<Unit<'_, T>> = phases.iter().filter_map(|phases| Unit::new(g, *phases, task, S::SAME)).collect();
+unsafe fn run<T: CoreNumber, S: StoredAs<T>>(
+    g: &Gather<'_, T>,
+    (units, weights, channels): (&[UnitPhases<'_>], &[[Vec<T>; 2]], usize),
+    task: &DirectTask,
+    x: *const S,
+    y: *mut S,
+) {
+    let of_phases = units.iter().zip(weights);
+    let units: Vec<Unit<'_, T>> =
+        of_phases.filter_map(|(phases, weights)| Unit::new(g, *phases, (weights, channels), task, S::SAME)).collect();
     for group in task.groups.clone() {
-        for unit in &mut units {
+        for unit in &units {
             // SAFETY: the caller's.
             unsafe { unit.run(g, group, x, y) };
         }
