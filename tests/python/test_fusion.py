@@ -189,6 +189,46 @@ def test_steps_join_a_product() -> None:
     assert np.array_equal(z.numpy(), unfused(made))
 
 
+@pytest.mark.parametrize("dtype", [rgrad.float32, rgrad.float64, rgrad.float16, rgrad.bfloat16])
+@pytest.mark.parametrize("sizes", [(6, 224, 40), (2, 512, 120)])  # batches in parallel, and products that are parallel
+def test_steps_join_products_of_batches(dtype: rgrad.dtype, sizes: tuple[int, int, int]) -> None:
+    batch, side, depth = sizes
+    x, w = (vector(k)[: batch * side * depth].reshape(batch, side, depth).to(dtype) for k in (1, 2))
+    total = rgrad.ones(batch, side, side, dtype=dtype)
+
+    def made() -> tuple[rgrad.Tensor, rgrad.Tensor]:
+        scores = x @ w.mT
+        return (scores * 0.125).tanh(), total.clone().add_(rgrad.matmul(x, w[0].t()))
+
+    with rgrad.fusion(False):
+        want = [t.double().numpy().copy() for t in made()]
+    before = rgrad.fusion.counts()
+    got = [t.double().numpy() for t in made()]
+    after = rgrad.fusion.counts()
+    assert after.bytes_not_written - before.bytes_not_written >= total.nbytes
+    assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
+    exact = np.matmul(x.double().numpy(), w.double().mT.numpy())
+    allowed = {rgrad.float64: 1e-12, rgrad.float32: 1e-5, rgrad.float16: 3e-3}.get(dtype, 2e-2)
+    assert np.abs(got[0] - np.tanh(exact * 0.125)).max() <= allowed
+
+
+def test_steps_join_a_product_of_floats_of_16_bits() -> None:
+    x, w = (m.half() for m in matrices())
+    bias, before = vector(9)[:SIDE].half(), rgrad.fusion.counts()
+
+    def made() -> rgrad.Tensor:
+        return (rgrad.nn.functional.linear(x, w, bias) * 0.5).tanh()
+
+    z = made()
+    assert programs() == before.programs
+    assert z.dtype == rgrad.float16
+    got = z.numpy()
+    after = rgrad.fusion.counts()
+    assert after.programs - before.programs == 1
+    assert after.bytes_not_written - before.bytes_not_written >= 2 * 2 * SIDE * SIDE
+    assert np.array_equal(got, unfused(made))
+
+
 def test_of_two_products_in_one_expression_one_is_joined() -> None:
     x, w = matrices()
 

@@ -368,7 +368,7 @@ pub(super) unsafe fn conv(
     unsafe { widened::run(request, ins, &[Some(out)]) }
 }
 
-/// A product of matrices. Only one of two matrices has a bias, where `adds_bias` says so, or a program as its epilogue, if it is packed.
+/// A product of matrices. Only one of two matrices has a bias, where `adds_bias` says so; if it is packed, it may have a program as its epilogue.
 pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
     let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
     let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
@@ -392,7 +392,7 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&P
     let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
     if program.is_some() || a.dtype.is_half() {
         // SAFETY: the caller's.
-        return unsafe { packed_gemm((m, n, k), [a, b], bias, out, program) };
+        return unsafe { packed_gemm((count, &offsets), (m, n, k), [a, b], bias, out, program) };
     }
     if let Some(bias) = bias {
         // SAFETY: the caller's.
@@ -422,14 +422,17 @@ pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&P
     Ok(())
 }
 
-/// The left and the right operand of a product of two matrices.
-fn factors<T>([a, b]: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
-    [a, b].map(|v| matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: v.strides[0], cs: v.strides[1] })
+/// The left and the right operand of a product of two matrices, the first ones of their batches.
+fn factors<T>(ab: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
+    ab.map(|v| {
+        let [.., rs, cs] = v.strides else { panic!("a matrix has two strides") };
+        matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: *rs, cs: *cs }
+    })
 }
 
-/// Whether the product of two matrices is packed, so that it takes a bias and an epilogue.
+/// Whether the products of these matrices are packed, so that they take an epilogue, and one alone a bias.
 pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
-    let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
+    let ([.., m, k], [.., n]) = (a.shape, b.shape) else { return false };
     match a.dtype {
         DType::F32 => f32::is_packed((*m, *n, *k), factors([a, b])),
         DType::F64 => f64::is_packed((*m, *n, *k), factors([a, b])),
@@ -464,9 +467,13 @@ unsafe fn biased_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: Vie
     Ok(())
 }
 
+/// How many products, and where the operands of each begin, in elements.
+type Batches<'a> = (usize, &'a (dyn Fn(usize) -> (isize, isize) + Sync));
+
 /// # Safety
 /// As for `gemm`.
 unsafe fn packed_gemm(
+    batches: Batches<'_>,
     sizes: (usize, usize, usize),
     ab: [View<'_>; 2],
     bias: Option<View<'_>>,
@@ -476,31 +483,29 @@ unsafe fn packed_gemm(
     if !is_packed(ab) || bias.is_some_and(|b| b.strides != [1]) {
         return Err(malformed("matmul"));
     }
-    if out.dtype.is_half() {
-        // SAFETY: the caller's.
-        return unsafe { half_gemm(sizes, ab, bias, out) };
-    }
-    // SAFETY: the caller's; `is_packed` knows these dtypes alone.
+    // SAFETY: the caller's; `is_packed` knows floats alone.
     unsafe {
         let runner = program.map(|p| runner(p)).transpose()?;
-        let epilogue = runner.as_ref().map(|r| |start: usize, len: usize| r.range(start, len, None));
-        let epilogue = epilogue.as_ref().map(|e| e as Epilogue<'_>);
-        macro_rules! product {
-            ($T:ty) => {{
-                let bias = bias.map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast_const().cast()));
-                matmul::packed::product::<$T>(
-                    instruction_set(),
-                    sizes,
-                    factors(ab).map(matmul::packed::Factor::Numbers),
-                    (bias, epilogue),
-                    out.ptr().cast(),
-                    true,
-                )
-            }};
-        }
-        match out.dtype {
-            DType::F32 => product!(f32),
-            _ => product!(f64),
+        let steps = |start: usize, len: usize| {
+            if let Some(runner) = &runner {
+                runner.range(start, len, None);
+            }
+        };
+        if out.dtype.is_half() {
+            half_gemm(batches, sizes, ab, bias, out, &steps)?;
+        } else {
+            let epilogue: Option<Epilogue<'_>> = if program.is_some() { Some(&steps) } else { None };
+            macro_rules! products {
+                ($T:ty) => {{
+                    let bias = bias.map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast_const().cast()));
+                    let factors = factors(ab).map(matmul::packed::Factor::Numbers);
+                    matmul::packed::products::<$T>(instruction_set(), batches, sizes, factors, (bias, epilogue), out.ptr().cast());
+                }};
+            }
+            match out.dtype {
+                DType::F32 => products!(f32),
+                _ => products!(f64),
+            }
         }
     }
     if let Some(program) = program {
@@ -509,11 +514,19 @@ unsafe fn packed_gemm(
     Ok(())
 }
 
-/// A product of floats of 16 bits: its operands are widened while they are packed, and each part of the result is rounded as soon as it is there.
+/// Products of floats of 16 bits: their operands are widened while they are packed, and each part of the result is rounded as soon as it is there.
+/// Then come the steps that follow.
 ///
 /// # Safety
 /// As for `packed_gemm`.
-unsafe fn half_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: Option<View<'_>>, out: View<'_>) -> Result<()> {
+unsafe fn half_gemm(
+    batches: Batches<'_>,
+    sizes: (usize, usize, usize),
+    ab: [View<'_>; 2],
+    bias: Option<View<'_>>,
+    out: View<'_>,
+    steps: Epilogue<'_>,
+) -> Result<()> {
     let (narrow, wide) = (out.dtype, out.dtype.computed());
     let sums = Buffer::new(out.numel() * wide.size())?;
     let (from, to) = (SharedPointer::new(sums.as_ptr()), SharedPointer::new(out.ptr()));
@@ -525,9 +538,10 @@ unsafe fn half_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: Optio
         let epilogue = |start: usize, len: usize| {
             let (a, b) = (wide.size(), narrow.size());
             round(1, len, from.at(start * a), (0, a as isize), to.at(start * b), (0, b as isize));
+            steps(start, len);
         };
         let factors = factors(ab).map(|m| matmul::packed::Factor::Halves(m, widen));
-        matmul::packed::product::<f32>(instruction_set(), sizes, factors, (bias, Some(&epilogue)), sums.as_ptr().cast(), true);
+        matmul::packed::products::<f32>(instruction_set(), batches, sizes, factors, (bias, Some(&epilogue)), sums.as_ptr().cast());
     }
     Ok(())
 }

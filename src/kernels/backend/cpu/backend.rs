@@ -79,8 +79,7 @@ impl Backend for Cpu {
 
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
         match (request, ins) {
-            // The epilogue of floats of 16 bits rounds them.
-            (Request::Gemm, [a, b, ..]) => !a.dtype.is_half() && answer::is_packed([*a, *b]),
+            (Request::Gemm, [a, b, ..]) => answer::is_packed([*a, *b]),
             (Request::Conv(c), [x, ..]) => matches!(c.pass, ConvPass::Forward { .. }) && x.dtype.is_float() && conv::is_packed(&c.shape),
             _ => false,
         }

@@ -266,23 +266,20 @@ pub unsafe fn batched<T: MatrixProduct>(
         (a.moved(p), b.moved(q))
     };
     let out = SharedPointer::new(out);
-    // SAFETY: each batch writes its own stretch of `out`; the rest is the caller's promise.
-    unsafe {
-        if batch == 1 || work >= 4 * PARALLEL {
-            for i in 0..batch {
-                let (a, b) = shifted(i);
-                T::product(m, n, k, a, b, out.at(i * m * n), true);
-            }
-            return;
-        }
-        let together = (PARALLEL / work.max(1)).max(1);
-        parallel_for(batch.div_ceil(together), |t| {
-            for i in t * together..batch.min((t + 1) * together) {
-                let (a, b) = shifted(i);
-                T::product(m, n, k, a, b, out.at(i * m * n), false);
-            }
-        });
+    in_batches(batch, work, |i, parallel| {
+        let (a, b) = shifted(i);
+        // SAFETY: each batch writes its own stretch of `out`; the rest is the caller's promise.
+        unsafe { T::product(m, n, k, a, b, out.at(i * m * n), parallel) };
+    });
+}
+
+/// Computes so many products of so many multiply-adds each: `one(i, true)` one after the other, in parallel inside, or several at a time.
+fn in_batches(count: usize, work: usize, one: impl Fn(usize, bool) + Sync) {
+    if count == 1 || work >= 4 * PARALLEL {
+        return (0..count).for_each(|i| one(i, true));
     }
+    let together = (PARALLEL / work.max(1)).max(1);
+    parallel_for(count.div_ceil(together), |t| (t * together..count.min((t + 1) * together)).for_each(|i| one(i, false)));
 }
 
 /// # Safety

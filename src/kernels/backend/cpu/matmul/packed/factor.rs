@@ -15,6 +15,14 @@ pub(in crate::backend::cpu) enum Factor<T> {
 }
 
 impl<T> Factor<T> {
+    /// The matrix that begins so many elements further on.
+    pub fn moved(&self, by: isize) -> Factor<T> {
+        match self {
+            Factor::Numbers(m) => Factor::Numbers(m.moved(by)),
+            Factor::Halves(m, convert) => Factor::Halves(m.moved(by), *convert),
+        }
+    }
+
     /// The numbers from this row and column on, of so many rows and columns, and their memory if it is not the operand's.
     ///
     /// # Panics

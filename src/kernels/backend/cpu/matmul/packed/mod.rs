@@ -21,8 +21,8 @@ use self::pack::{pack_columns, pack_rows, room_of_rows};
 pub(in crate::backend::cpu) use self::tile::Bias;
 use self::tile::{LeftLayout, PackedBlock, multiply};
 use self::workspaces::Workspaces;
-use super::Mat;
 use super::panel_vector::{CoreNumber, widths};
+use super::{Mat, in_batches};
 use crate::backend::cpu::epilogue::Epilogue;
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, num_threads, parallel_for};
@@ -49,6 +49,33 @@ pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usi
         InstructionSet::Avx512 => avx512,
     };
     m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
+}
+
+/// As many products as there are batches, whose operands begin where `offsets` says, in elements; the results lie one after the other, and the epilogue
+/// counts their elements through all of them. Each is computed as one alone is, so its bits are the same.
+///
+/// # Panics
+/// As `product`.
+///
+/// # Safety
+/// As for `product`, for each batch.
+pub(in crate::backend::cpu) unsafe fn products<T: CoreNumber>(
+    isa: InstructionSet,
+    (count, offsets): (usize, &(dyn Fn(usize) -> (isize, isize) + Sync)),
+    (m, n, k): (usize, usize, usize),
+    [a, b]: [Factor<T>; 2],
+    (bias, epilogue): (Bias<T>, Option<Epilogue<'_>>),
+    out: *mut T,
+) {
+    let out = SharedPointer::new(out);
+    let one = |i: usize, parallel: bool| {
+        let (p, q) = offsets(i);
+        let of_this = epilogue.map(|epilogue| move |start: usize, len: usize| epilogue(i * m * n + start, len));
+        let of_this = of_this.as_ref().map(|e| e as Epilogue<'_>);
+        // SAFETY: the caller's; each batch has results of its own.
+        unsafe { product::<T>(isa, (m, n, k), [a.moved(p), b.moved(q)], (bias, of_this), out.at(i * m * n), parallel) };
+    };
+    in_batches(count, m * n * k, one);
 }
 
 /// `out` (m x n, row-major) is overwritten by `a` (m x k) times `b` (k x n), plus a bias; then the epilogue runs on it.
