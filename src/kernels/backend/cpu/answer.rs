@@ -1,8 +1,7 @@
 //! Runs requests on the CPU: prepares the kernels' arguments from the operands, family by family.
 
 use super::cast::convert_fn;
-use super::epilogue::{Epilogue, ImageEpilogue};
-use super::matmul::FloatProduct;
+use super::epilogue::ImageEpilogue;
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::num::instruction_set;
@@ -11,8 +10,7 @@ use super::reduce::kernels as reduce_kernels;
 use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
-use super::threads::SharedPointer;
-use super::{arg_reduce, conv, copy, cummax, index, matmul, mode, nonzero, norm, pointwise, scan, sort, widened};
+use super::{arg_reduce, conv, copy, cummax, index, mode, nonzero, norm, pointwise, scan, sort, widened};
 use crate::backend::contract::{CountedResult, Operand, Program, View};
 use crate::backend::requests::{
     ArgReduce, Conv, ConvPass, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Request, Scan, Softmax, Sort,
@@ -366,184 +364,6 @@ pub(super) unsafe fn conv(
     }
     // SAFETY: see above.
     unsafe { widened::run(request, ins, &[Some(out)]) }
-}
-
-/// A product of matrices. Only one of two matrices has a bias, where `adds_bias` says so; if it is packed, it may have a program as its epilogue.
-pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
-    let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
-    let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
-    let batch = &out.shape[..lead];
-    let (m, n, k) = (out.shape[lead], out.shape[lead + 1], a.shape[lead + 1]);
-    let offsets = |mut i: usize| {
-        let (mut p, mut q) = (0, 0);
-        for d in (0..lead).rev() {
-            let at = (i % batch[d]) as isize;
-            i /= batch[d];
-            p += at * a.strides[d];
-            q += at * b.strides[d];
-        }
-        (p, q)
-    };
-    let count = batch.iter().product();
-    if a.dtype.is_half() && !is_packed([a, b]) {
-        // SAFETY: the caller's.
-        return unsafe { widened::run(&Request::Gemm, ins, &[Some(out)]) };
-    }
-    let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
-    if program.is_some() || a.dtype.is_half() {
-        // SAFETY: the caller's.
-        return unsafe { packed_gemm((count, &offsets), (m, n, k), [a, b], bias, out, program) };
-    }
-    if let Some(bias) = bias {
-        // SAFETY: the caller's.
-        return unsafe { biased_gemm((m, n, k), [a, b], bias, out) };
-    }
-    macro_rules! run {
-        ($T:ty) => {{
-            let (pa, pb) = (a.ptr().cast_const().cast::<$T>(), b.ptr().cast_const().cast::<$T>());
-            let a = matmul::Mat { ptr: pa, rs: a.strides[lead], cs: a.strides[lead + 1] };
-            let b = matmul::Mat { ptr: pb, rs: b.strides[lead], cs: b.strides[lead + 1] };
-            // SAFETY: see above.
-            unsafe { matmul::batched::<$T>(count, (m, n, k), a, b, out.ptr().cast(), offsets) }
-        }};
-    }
-    match a.dtype {
-        DType::F32 => run!(f32),
-        DType::F64 => run!(f64),
-        DType::I64 => run!(i64),
-        DType::I32 => run!(i32),
-        DType::I16 => run!(i16),
-        // Bytes wrap around in the same way, signed or not.
-        DType::U8 | DType::I8 => run!(u8),
-        // Computed above.
-        DType::F16 | DType::BF16 => return Err(malformed("matmul")),
-        DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
-    }
-    Ok(())
-}
-
-/// The left and the right operand of a product of two matrices, the first ones of their batches.
-fn factors<T>(ab: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
-    ab.map(|v| {
-        let [.., rs, cs] = v.strides else { panic!("a matrix has two strides") };
-        matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: *rs, cs: *cs }
-    })
-}
-
-/// Whether the products of these matrices are packed, so that they take an epilogue, and one alone a bias.
-pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
-    let ([.., m, k], [.., n]) = (a.shape, b.shape) else { return false };
-    match a.dtype {
-        DType::F32 => f32::is_packed((*m, *n, *k), factors([a, b])),
-        DType::F64 => f64::is_packed((*m, *n, *k), factors([a, b])),
-        DType::F16 | DType::BF16 => matmul::is_worth_packing::<u16>((*m, *n, *k), factors([a, b])[1]),
-        _ => false,
-    }
-}
-
-/// Whether the product of two matrices takes a bias.
-pub(super) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
-    let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
-    match a.dtype {
-        DType::F32 => f32::adds_bias((*m, *n, *k), factors([a, b])),
-        DType::F64 => f64::adds_bias((*m, *n, *k), factors([a, b])),
-        _ => is_packed([a, b]),
-    }
-}
-
-/// # Safety
-/// As for `gemm`.
-unsafe fn biased_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
-    if !adds_bias(ab) || bias.strides != [1] {
-        return Err(malformed("matmul"));
-    }
-    // SAFETY: the caller's; `adds_bias` knows floats alone, and those of 16 bits are computed elsewhere.
-    unsafe {
-        match out.dtype {
-            DType::F32 => f32::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
-            _ => f64::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
-        }
-    }
-    Ok(())
-}
-
-/// How many products, and where the operands of each begin, in elements.
-type Batches<'a> = (usize, &'a (dyn Fn(usize) -> (isize, isize) + Sync));
-
-/// # Safety
-/// As for `gemm`.
-unsafe fn packed_gemm(
-    batches: Batches<'_>,
-    sizes: (usize, usize, usize),
-    ab: [View<'_>; 2],
-    bias: Option<View<'_>>,
-    out: View<'_>,
-    program: Option<&Program<'_>>,
-) -> Result<()> {
-    if !is_packed(ab) || bias.is_some_and(|b| b.strides != [1]) {
-        return Err(malformed("matmul"));
-    }
-    // SAFETY: the caller's; `is_packed` knows floats alone.
-    unsafe {
-        let runner = program.map(|p| runner(p)).transpose()?;
-        let steps = |start: usize, len: usize| {
-            if let Some(runner) = &runner {
-                runner.range(start, len, None);
-            }
-        };
-        if out.dtype.is_half() {
-            half_gemm(batches, sizes, ab, bias, out, &steps)?;
-        } else {
-            let epilogue: Option<Epilogue<'_>> = if program.is_some() { Some(&steps) } else { None };
-            macro_rules! products {
-                ($T:ty) => {{
-                    let bias = bias.map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast_const().cast()));
-                    let factors = factors(ab).map(matmul::packed::Factor::Numbers);
-                    matmul::packed::products::<$T>(instruction_set(), batches, sizes, factors, (bias, epilogue), out.ptr().cast());
-                }};
-            }
-            match out.dtype {
-                DType::F32 => products!(f32),
-                _ => products!(f64),
-            }
-        }
-    }
-    if let Some(program) = program {
-        program.is_written.store(true, Ordering::Relaxed);
-    }
-    Ok(())
-}
-
-/// Products of floats of 16 bits: their operands are widened while they are packed, and each part of the result is rounded as soon as it is there.
-/// Then come the steps that follow.
-///
-/// # Safety
-/// As for `packed_gemm`.
-unsafe fn half_gemm(
-    batches: Batches<'_>,
-    sizes: (usize, usize, usize),
-    ab: [View<'_>; 2],
-    bias: Option<View<'_>>,
-    out: View<'_>,
-    steps: Epilogue<'_>,
-) -> Result<()> {
-    let (narrow, wide) = (out.dtype, out.dtype.computed());
-    let sums = Buffer::new(out.numel() * wide.size())?;
-    let (from, to) = (SharedPointer::new(sums.as_ptr()), SharedPointer::new(out.ptr()));
-    // SAFETY: the caller's, here and below; there is room for all sums.
-    unsafe {
-        let bias = bias.as_ref().map(|b| DenseOperand::cast(b, wide)).transpose()?;
-        let bias = bias.as_ref().map_or(matmul::packed::Bias::None, |b| matmul::packed::Bias::Columns(b.ptr().cast()));
-        let (widen, round) = (convert_fn(narrow, wide), convert_fn(wide, narrow));
-        let epilogue = |start: usize, len: usize| {
-            let (a, b) = (wide.size(), narrow.size());
-            round(1, len, from.at(start * a), (0, a as isize), to.at(start * b), (0, b as isize));
-            steps(start, len);
-        };
-        let factors = factors(ab).map(|m| matmul::packed::Factor::Halves(m, widen));
-        matmul::packed::products::<f32>(instruction_set(), batches, sizes, factors, (bias, Some(&epilogue)), sums.as_ptr().cast());
-    }
-    Ok(())
 }
 
 /// A mask, and the counts of its true elements.

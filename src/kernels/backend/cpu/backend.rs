@@ -8,7 +8,7 @@ use super::answer_recurrent::recurrent;
 use super::memory::alloc;
 use super::memory::raw_slice::RawSlice;
 use super::strided::collapse;
-use super::{answer, conv, operands, pointwise, widened};
+use super::{answer, answer_gemm, conv, operands, pointwise, widened};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
@@ -74,12 +74,12 @@ impl Backend for Cpu {
     }
 
     fn adds_bias(&self, factors: [View<'_>; 2]) -> bool {
-        answer::adds_bias(factors)
+        answer_gemm::adds_bias(factors)
     }
 
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
         match (request, ins) {
-            (Request::Gemm, [a, b, ..]) => answer::is_packed([*a, *b]),
+            (Request::Gemm, [a, b, ..]) => answer_gemm::is_packed([*a, *b]),
             (Request::Conv(c), [x, ..]) => matches!(c.pass, ConvPass::Forward { .. }) && x.dtype.is_float() && conv::is_packed(&c.shape),
             _ => false,
         }
@@ -138,7 +138,7 @@ impl Backend for Cpu {
                 Request::Resample(r) => resample(r, ins, out)?,
                 Request::GridSample(g) => grid_sample(g, ins, out)?,
                 Request::Recurrent(r) => recurrent(r, ins, outs)?,
-                Request::Gemm => answer::gemm(ins, out, None)?,
+                Request::Gemm => answer_gemm::gemm(ins, out, None)?,
                 Request::IndexRead(i) => at_positions::read(i, ins, out)?,
                 Request::IndexWrite(w) => at_positions::write(w, ins, out)?,
                 Request::Gather(a) => at_positions::gather(a, ins, out)?,
@@ -159,7 +159,7 @@ impl Backend for Cpu {
         // SAFETY: the caller's, both.
         unsafe {
             match request {
-                Request::Gemm => answer::gemm(ins, out, Some(program)),
+                Request::Gemm => answer_gemm::gemm(ins, out, Some(program)),
                 Request::Conv(c) => answer::conv_with_epilogue(request, c, ins, out, program),
                 _ => Err(operands::malformed(request.name())),
             }

@@ -5,6 +5,7 @@
 mod answer;
 mod answer_attention;
 mod answer_gather;
+mod answer_gemm;
 mod answer_pool;
 mod answer_random;
 mod answer_recurrent;

@@ -36,7 +36,7 @@ use crate::backend::requests::{ConvPass, ConvShape};
 const TINY: usize = 1 << 11;
 /// Columns that meet all weights in the gradient of the input, from which on a copy of the weights in the order of the rows pays.
 const MANY: usize = 512;
-/// The most results for each patch that are computed without packing.
+/// The most results for each patch with which patches are never packed, whatever their size.
 const FEW: usize = 4;
 
 /// Whether `floats` may compute this.

@@ -42,8 +42,9 @@ pub(super) fn is_faster<T: CoreNumber>(g: &Gather<'_, T>) -> bool {
     let [f] = g.phases else { return false };
     let (p, (_, lanes)) = (&f.patches, widths::<T>(g.isa));
     let (row, taps) = (p.axes[2].out, p.taps());
-    let is_small = g.channels.min(g.rows) <= SMALL && taps >= 3 && g.channels * taps <= TAPS;
-    is_small
+    g.channels.min(g.rows) <= SMALL
+        && taps >= 3
+        && g.channels * taps <= TAPS
         && f.places.step == [1; 3]
         && row.next_multiple_of(lanes) * 4 <= row * 5
         && p.batch * rows(p) * g.groups >= tasks_of(g, f)
@@ -54,6 +55,12 @@ pub(super) fn is_faster<T: CoreNumber>(g: &Gather<'_, T>) -> bool {
 fn tasks_of<T>(g: &Gather<'_, T>, f: &GatherPhase) -> usize {
     let sizes = [f.patches.batch, f.patches.positions(), g.groups, g.rows, g.channels, f.patches.taps()];
     (sizes.into_iter().fold(1usize, usize::saturating_mul) / WORTH).clamp(1, TASKS)
+}
+
+/// Channels that are added at once: all, or one. With few results, those of a channel that has just been filled are in the first cache, as its
+/// strip is.
+fn channels_at_once<T>(g: &Gather<'_, T>) -> usize {
+    if g.rows > FEW { g.channels.max(1) } else { 1 }
 }
 
 /// A part of one image's results: whole rows of positions of each phase, of some groups. All phases of a row are one task, since they share lines
@@ -82,27 +89,26 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     while let Some(f) = phases.next() {
         units.push((f, phases.next_if(|next| S::SAME && are_a_pair(f, next))));
     }
-    // With few results, those of a channel that has just been filled are in the first cache, as its strip is.
-    let channels = if g.rows > FEW { g.channels } else { 1 };
-    let most = g.phases.iter().map(|f| rows(&f.patches)).max().unwrap_or(0);
+    let most = g.phases.iter().map(|f| rows(&f.patches)).max().unwrap_or(0).max(1);
     let positions: usize = g.phases.iter().map(|f| f.patches.positions()).sum();
     // Of one group.
-    let results = positions.div_ceil(most.max(1)) * g.rows * g.channels.max(1);
+    let results = (positions.div_ceil(most) * g.rows * g.channels.max(1)).max(1);
     let batch = g.phases.first().map_or(0, |f| f.patches.batch);
-    let mut each = (TASK / results.max(1)).clamp(1, most.max(1));
-    if let ([f], true) = (g.phases, g.rows > FEW) {
-        // Rows of strips that two tasks need are filled twice.
-        let most_rows = batch * most * g.groups / tasks_of(g, f);
-        each = (4 * TASK / results.max(1)).min(most_rows).clamp(1, most.max(1));
-    }
+    let wanted = match g.phases {
+        // Rows of strips that two tasks need are filled twice: larger tasks, as long as there are enough of them.
+        [f] if g.rows > FEW => (4 * TASK / results).min(batch * most * g.groups / tasks_of(g, f)),
+        _ => TASK / results,
+    };
+    let mut each = wanted.clamp(1, most);
     let is_small = |each: usize| {
-        let fits = |p: &Patches| channels * Strip::sized(p, 0, each.min(rows(p)) * p.axes[2].out, false).size <= STRIP;
+        let strip = |p: &Patches| Strip::sized(p, 0, each.min(rows(p)) * p.axes[2].out, false).size;
+        let fits = |p: &Patches| channels_at_once(g) * strip(p) <= STRIP;
         units.iter().all(|(f, _)| fits(&f.patches))
     };
     while each > 1 && !is_small(each) {
         each = each.div_ceil(2);
     }
-    each = most.max(1).div_ceil(most.max(1).div_ceil(each));
+    let each = most.div_ceil(most.div_ceil(each));
     // Small images: several groups together.
     let parts = g.groups.div_ceil(TASK / (each * results).clamp(1, TASK));
     let groups = g.groups.div_ceil(parts);
@@ -118,7 +124,7 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     let small = tasks.first().map_or(1, |t| (TASK / (t.rows.len() * t.groups.len() * results).max(1)).max(1));
     // SAFETY: the caller's.
     let weights: Vec<[Vec<T>; 2]> =
-        units.iter().map(|(f, second)| [Some(*f), *second].map(|f| unsafe { weights_of(g, f, channels, second.is_none()) })).collect();
+        units.iter().map(|(f, second)| [Some(*f), *second].map(|f| unsafe { weights_of(g, f, second.is_none()) })).collect();
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     let together = |t: usize| &tasks[t * small..tasks.len().min((t + 1) * small)];
     let images = |t: usize| {
@@ -128,24 +134,24 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
     ImageEpilogue::parallel_for(g.epilogue, tasks.len().div_ceil(small), &images, &|t| {
         for task in together(t) {
             // SAFETY: each task has results of its own; the rest is the caller's promise.
-            unsafe { run(g, (&units, &weights, channels), task, x.get(), y.get()) };
+            unsafe { run(g, (&units, &weights), task, x.get(), y.get()) };
         }
     });
 }
 
-/// The weights of a phase, in order: for each group, for so many channels at a time, for each block of rows (single rows where results lie in
-/// turn), for each channel and tap, one for each row. None without a phase.
+/// The weights of a phase, in order: for each group, for the channels that are added at once, for each block of rows (single rows where results lie
+/// in turn), for each channel and tap, one for each row. None without a phase.
 ///
 /// # Safety
 /// As for `Gather::run`.
-unsafe fn weights_of<T: CoreNumber>(g: &Gather<'_, T>, f: Option<&GatherPhase>, channels: usize, in_blocks: bool) -> Vec<T> {
+unsafe fn weights_of<T: CoreNumber>(g: &Gather<'_, T>, f: Option<&GatherPhase>, in_blocks: bool) -> Vec<T> {
     let Some(f) = f else { return Vec::new() };
     let blocks: Vec<(usize, usize)> = if in_blocks { row_blocks(g.rows).collect() } else { (0..g.rows).map(|r| (r, 1)).collect() };
     let mut made = with_room(g.groups * g.rows * g.channels * f.weights.taps.len());
     for group in 0..g.groups {
-        for start in (0..g.channels).step_by(channels.max(1)) {
+        for start in (0..g.channels).step_by(channels_at_once(g)) {
             for (first, count) in blocks.iter().copied() {
-                for c in start..g.channels.min(start + channels) {
+                for c in start..start + channels_at_once(g) {
                     for place in &f.weights.taps {
                         // SAFETY: the caller's.
                         made.extend((first..first + count).map(|r| unsafe { *g.weights.add(f.weights.at(group, r, c) + place) }));
@@ -178,11 +184,10 @@ struct Unit<'a, T> {
     _own: Option<Buffer>,
     /// Strips of the channels that are added at once.
     buffer: *mut T,
-    /// How many.
-    channels: usize,
-    /// The shifts of their taps, for each phase, and elements between two channels' strips.
-    taps: [Vec<isize>; 2],
+    /// Elements between two of them.
     pitch: usize,
+    /// The shifts of all their taps, for each phase.
+    taps: [Vec<isize>; 2],
     /// As `weights_of` makes them.
     weights: &'a [Vec<T>; 2],
     out: Out<T>,
@@ -190,13 +195,7 @@ struct Unit<'a, T> {
 
 impl<'a, T: CoreNumber> Unit<'a, T> {
     /// None, if the task has no rows of these phases.
-    fn new(
-        g: &Gather<'a, T>,
-        (f, second): UnitPhases<'a>,
-        (weights, channels): (&'a [Vec<T>; 2], usize),
-        task: &DirectTask,
-        same: bool,
-    ) -> Option<Unit<'a, T>> {
+    fn new(g: &Gather<'a, T>, (f, second): UnitPhases<'a>, weights: &'a [Vec<T>; 2], task: &DirectTask, same: bool) -> Option<Unit<'a, T>> {
         let patches = second.map_or_else(|| f.patches.clone(), |s| f.patches.united(&s.patches));
         let (row, most) = (patches.axes[2].out, rows(&patches));
         let [first, end] = [task.rows.start, task.rows.end].map(|r| (task.image * most + r.min(most)) * row);
@@ -205,7 +204,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
         }
         let strip = (g.channels * patches.taps() > 0).then(|| Strip::new(&patches, first, end, same));
         let size = strip.as_ref().map_or(0, |s| s.size);
-        let pitch = if size == 0 { patches.plane() } else { size };
+        let (pitch, channels) = (if size == 0 { patches.plane() } else { size }, channels_at_once(g));
         let (_own, buffer) = room::<T>(channels * size);
         // SAFETY: there is room.
         unsafe { clear(channels * size, buffer) };
@@ -231,18 +230,18 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
             let (_own, sums) = room::<T>(g.rows * (end - first));
             Out::Later { _own, sums, runs: runs(&f.patches, places, &(first..end), |column| column) }
         };
-        Some(Unit { phases: (f, second), patches, columns: end - first, strip, _own, buffer, channels, taps, pitch, weights, out })
+        Some(Unit { phases: (f, second), patches, columns: end - first, strip, _own, buffer, pitch, taps, weights, out })
     }
 
-    /// The strips of so many channels, which are filled.
+    /// The strips of the channels from `x` on that are added at once, which are filled.
     ///
     /// # Safety
     /// As for `Gather::run`.
-    unsafe fn strips_of<S: StoredAs<T>>(&self, g: &Gather<'_, T>, strip: &Strip, channels: usize, x: *const S) -> *const T {
+    unsafe fn strips_of<S: StoredAs<T>>(&self, g: &Gather<'_, T>, strip: &Strip, x: *const S) -> *const T {
         if strip.size == 0 {
             return x.cast::<T>().wrapping_offset(strip.start);
         }
-        for c in 0..channels {
+        for c in 0..channels_at_once(g) {
             let (x, to) = (x.wrapping_add(c * self.patches.plane()), self.buffer.wrapping_add(c * self.pitch));
             // SAFETY: the caller's.
             unsafe { fill::<T, S>(g.isa, &self.patches, strip, x, to) };
@@ -266,19 +265,15 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
             Out::InTurn(_) => (y.cast(), to_plane),
             Out::Later { sums, .. } => (*sums, self.columns),
         };
-        for c in (0..g.channels.max(1)).step_by(self.channels.max(1)) {
-            let channels = self.channels.min(g.channels - c);
-            // SAFETY: see above.
-            let from = self
-                .strip
-                .as_ref()
-                .map(|strip| unsafe { self.strips_of(g, strip, channels, x.wrapping_add((group * g.channels + c) * plane)) });
-            let from = from.unwrap_or(std::ptr::null());
-            let taps = [0, 1].map(|i| &self.taps[i][..self.taps[i].len() / self.channels.max(1) * channels]);
-            let weights = [0, 1].map(|i| {
-                let (all, each) = (&self.weights[i], self.taps[i].len() / self.channels.max(1) * g.rows);
-                &all[((group * g.channels + c) * each).min(all.len())..]
-            });
+        let (taps, at_once) = (self.taps.each_ref().map(|taps| &taps[..]), channels_at_once(g));
+        for c in (0..g.channels.max(1)).step_by(at_once) {
+            let channel = group * g.channels + c;
+            let weights = [0, 1].map(|i| &self.weights[i][channel / at_once * g.rows * taps[i].len()..]);
+            let from = match &self.strip {
+                // SAFETY: see above.
+                Some(strip) => unsafe { self.strips_of(g, strip, x.wrapping_add(channel * plane)) },
+                None => std::ptr::null(),
+            };
             // SAFETY: see above.
             unsafe {
                 match (&self.out, &self.strip) {
@@ -323,20 +318,19 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
     }
 }
 
-/// Computes the results of a task: units, their weights, and the channels that are added at once.
+/// Computes the results of a task, of these phases with their weights.
 ///
 /// # Safety
 /// As for `Gather::run`.
 unsafe fn run<T: CoreNumber, S: StoredAs<T>>(
     g: &Gather<'_, T>,
-    (units, weights, channels): (&[UnitPhases<'_>], &[[Vec<T>; 2]], usize),
+    (phases, weights): (&[UnitPhases<'_>], &[[Vec<T>; 2]]),
     task: &DirectTask,
     x: *const S,
     y: *mut S,
 ) {
-    let of_phases = units.iter().zip(weights);
-    let units: Vec<Unit<'_, T>> =
-        of_phases.filter_map(|(phases, weights)| Unit::new(g, *phases, (weights, channels), task, S::SAME)).collect();
+    let all = phases.iter().zip(weights);
+    let units: Vec<Unit<'_, T>> = all.filter_map(|(phases, weights)| Unit::new(g, *phases, weights, task, S::SAME)).collect();
     for group in task.groups.clone() {
         for unit in &units {
             // SAFETY: the caller's.

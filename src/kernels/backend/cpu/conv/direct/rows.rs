@@ -110,11 +110,14 @@ fn block_of<T>(d: &DirectRows<'_, T>, at: usize) -> Option<(usize, BlockStride, 
         .windows(2)
         .all(|two| two[1].base - two[0].base == apart && two[1].len == two[0].len && two[1].column == two[0].column + two[0].len);
     let are_taps = (side..taps.len()).all(|t| taps[t] - taps[t - side] == step);
-    let stride = match apart {
-        _ if apart == step => BlockStride::One,
-        _ if apart == 2 * step => BlockStride::Two,
-        _ if apart == -step => BlockStride::Back,
-        _ => return None,
+    let stride = if apart == step {
+        BlockStride::One
+    } else if apart == 2 * step {
+        BlockStride::Two
+    } else if apart == -step {
+        BlockStride::Back
+    } else {
+        return None;
     };
     (d.rows == 1 && are_rows && are_taps).then_some((side, stride, step.abs()))
 }

@@ -1,0 +1,195 @@
+//! Products of matrices: prepares the kernels' arguments from the operands.
+//!
+//! Not here: the products themselves (`matmul`), and which of them wait for steps (`array/deferred/source.rs`).
+
+use super::cast::convert_fn;
+use super::epilogue::Epilogue;
+use super::matmul::packed::{self, Bias, Factor};
+use super::matmul::panel_vector::CoreNumber;
+use super::matmul::{self, FloatProduct};
+use super::memory::alloc::Buffer;
+use super::num::instruction_set;
+use super::operands::{DenseOperand, malformed, runner, view};
+use super::threads::SharedPointer;
+use super::widened;
+use crate::backend::contract::{Operand, Program, View};
+use crate::backend::requests::Request;
+use crate::error::{Error, Result};
+use crate::layout::DType;
+use std::sync::atomic::Ordering;
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+/// Products of matrices. A product of two has a bias only where `adds_bias` says so; packed ones may have a program as their epilogue.
+pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
+    let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
+    let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
+    let batch = &out.shape[..lead];
+    let (m, n, k) = (out.shape[lead], out.shape[lead + 1], a.shape[lead + 1]);
+    let offsets = |mut i: usize| {
+        let (mut p, mut q) = (0, 0);
+        for d in (0..lead).rev() {
+            let at = (i % batch[d]) as isize;
+            i /= batch[d];
+            p += at * a.strides[d];
+            q += at * b.strides[d];
+        }
+        (p, q)
+    };
+    let count = batch.iter().product();
+    if a.dtype.is_half() && !is_packed([a, b]) {
+        // SAFETY: the caller's.
+        return unsafe { widened::run(&Request::Gemm, ins, &[Some(out)]) };
+    }
+    let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
+    if program.is_some() || a.dtype.is_half() {
+        // SAFETY: the caller's.
+        return unsafe { PackedGemm { batches: (count, &offsets), sizes: (m, n, k), operands: [a, b], bias, out }.run(program) };
+    }
+    if let Some(bias) = bias {
+        // SAFETY: the caller's.
+        return unsafe { biased_gemm((m, n, k), [a, b], bias, out) };
+    }
+    macro_rules! run {
+        ($T:ty) => {{
+            let [a, b] = factors([a, b]);
+            // SAFETY: see above.
+            unsafe { matmul::batched::<$T>(count, (m, n, k), a, b, out.ptr().cast(), offsets) }
+        }};
+    }
+    match a.dtype {
+        DType::F32 => run!(f32),
+        DType::F64 => run!(f64),
+        DType::I64 => run!(i64),
+        DType::I32 => run!(i32),
+        DType::I16 => run!(i16),
+        // Bytes wrap around in the same way, signed or not.
+        DType::U8 | DType::I8 => run!(u8),
+        // Computed above.
+        DType::F16 | DType::BF16 => return Err(malformed("matmul")),
+        DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
+    }
+    Ok(())
+}
+
+/// The left and the right operand, of the first product if there are several.
+fn factors<T>(ab: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
+    ab.map(|v| {
+        let [.., rs, cs] = v.strides else { panic!("a matrix has two strides") };
+        matmul::Mat { ptr: v.ptr().cast_const().cast(), rs: *rs, cs: *cs }
+    })
+}
+
+/// Whether products of these operands are packed: then they take an epilogue, and a product of two matrices takes a bias.
+pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
+    let ([.., m, k], [.., n]) = (a.shape, b.shape) else { return false };
+    match a.dtype {
+        DType::F32 => f32::is_packed((*m, *n, *k), factors([a, b])),
+        DType::F64 => f64::is_packed((*m, *n, *k), factors([a, b])),
+        DType::F16 | DType::BF16 => matmul::is_worth_packing::<u16>((*m, *n, *k), factors([a, b])[1]),
+        _ => false,
+    }
+}
+
+/// Whether the product of two matrices takes a bias.
+pub(super) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
+    let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
+    match a.dtype {
+        DType::F32 => f32::adds_bias((*m, *n, *k), factors([a, b])),
+        DType::F64 => f64::adds_bias((*m, *n, *k), factors([a, b])),
+        _ => is_packed([a, b]),
+    }
+}
+
+/// # Safety
+/// As for `gemm`.
+unsafe fn biased_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
+    if !adds_bias(ab) || bias.strides != [1] {
+        return Err(malformed("matmul"));
+    }
+    // SAFETY: the caller's; `adds_bias` knows floats alone, and those of 16 bits are computed elsewhere.
+    unsafe {
+        match out.dtype {
+            DType::F32 => f32::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
+            _ => f64::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
+        }
+    }
+    Ok(())
+}
+
+/// Products that are packed.
+#[derive(Clone, Copy)]
+struct PackedGemm<'a> {
+    /// How many, and where the operands of each begin, in elements.
+    batches: (usize, &'a (dyn Fn(usize) -> (isize, isize) + Sync)),
+    sizes: (usize, usize, usize),
+    operands: [View<'a>; 2],
+    /// One number for each column; of a single product.
+    bias: Option<View<'a>>,
+    out: View<'a>,
+}
+
+impl PackedGemm<'_> {
+    /// The products, with the steps that follow.
+    ///
+    /// # Safety
+    /// As for `gemm`.
+    unsafe fn run(&self, program: Option<&Program<'_>>) -> Result<()> {
+        if !is_packed(self.operands) || self.bias.is_some_and(|b| b.strides != [1]) {
+            return Err(malformed("matmul"));
+        }
+        // SAFETY: the caller's; `is_packed` knows floats alone.
+        unsafe {
+            let runner = program.map(|p| runner(p)).transpose()?;
+            let steps = runner.as_ref().map(|r| |start: usize, len: usize| r.range(start, len, None));
+            let steps = steps.as_ref().map(|s| s as Epilogue<'_>);
+            match self.out.dtype {
+                DType::F32 => self.of_numbers::<f32>(steps),
+                DType::F64 => self.of_numbers::<f64>(steps),
+                _ => self.of_halves(steps)?,
+            }
+        }
+        if let Some(program) = program {
+            program.is_written.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for `gemm`.
+    unsafe fn of_numbers<T: CoreNumber>(&self, steps: Option<Epilogue<'_>>) {
+        let bias = self.bias.map_or(Bias::None, |b| Bias::Columns(b.ptr().cast_const().cast()));
+        let factors = factors(self.operands).map(Factor::Numbers);
+        // SAFETY: the caller's.
+        unsafe { packed::products::<T>(instruction_set(), self.batches, self.sizes, factors, (bias, steps), self.out.ptr().cast()) };
+    }
+
+    /// Of floats of 16 bits: operands are widened while they are packed, and each part of the result is rounded as soon as it is there. Then come the
+    /// steps that follow.
+    ///
+    /// # Safety
+    /// As for `gemm`.
+    unsafe fn of_halves(&self, steps: Option<Epilogue<'_>>) -> Result<()> {
+        let (narrow, wide) = (self.out.dtype, self.out.dtype.computed());
+        let sums = Buffer::new(self.out.numel() * wide.size())?;
+        let (from, to) = (SharedPointer::new(sums.as_ptr()), SharedPointer::new(self.out.ptr()));
+        let (widen, round) = (convert_fn(narrow, wide), convert_fn(wide, narrow));
+        let epilogue = |start: usize, len: usize| {
+            let (a, b) = (wide.size(), narrow.size());
+            // SAFETY: the caller's, here and below; there is room for all sums.
+            unsafe { round(1, len, from.at(start * a), (0, a as isize), to.at(start * b), (0, b as isize)) };
+            if let Some(steps) = steps {
+                steps(start, len);
+            }
+        };
+        let factors = factors(self.operands).map(|m| Factor::Halves(m, widen));
+        // SAFETY: see above.
+        unsafe {
+            let bias = self.bias.as_ref().map(|b| DenseOperand::cast(b, wide)).transpose()?;
+            let bias = bias.as_ref().map_or(Bias::None, |b| Bias::Columns(b.ptr().cast()));
+            packed::products::<f32>(instruction_set(), self.batches, self.sizes, factors, (bias, Some(&epilogue)), sums.as_ptr().cast());
+        }
+        Ok(())
+    }
+}
