@@ -306,6 +306,38 @@ def test_steps_join_a_convolution(images: int, kernel: int) -> None:
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(got, want, strict=True))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("images", [2, 5])
+def test_steps_join_a_transposed_convolution_and_the_gradient_of_an_image(images: int, stride: int) -> None:
+    functional, generator = rgrad.nn.functional, rgrad.Generator().manual_seed(0)
+    sizes = ((images, 40, 60, 60), (images, 24, 60 // stride, 60 // stride), (24, 40, 3, 3), (40,))
+    image, small, w, bias = (rgrad.randn(size, generator=generator) for size in sizes)
+
+    def transposed() -> rgrad.Tensor:
+        y = functional.conv_transpose2d(small, w, bias, stride=stride, padding=1, output_padding=stride - 1)
+        return y.relu() * 2
+
+    def gradient() -> rgrad.Tensor:
+        x = image.clone().requires_grad_()
+        return rgrad.autograd.grad(functional.conv2d(x.relu(), w, stride=stride, padding=1), x, small)[0]
+
+    for made in (transposed, gradient):
+        want = unfused(made)
+        before = rgrad.fusion.counts()
+        got = made().numpy()
+        after = rgrad.fusion.counts()
+        assert np.array_equal(got, want)
+        assert after.bytes_not_written - before.bytes_not_written >= image.nbytes
+        # Weights that are not finite: where results reach beyond the image, all are computed again, and no step is done twice.
+        for place in ((0, 0), (1, 1)):
+            kept = w[3, 5][place].item()
+            w[3, 5][place] = float("inf")
+            want = unfused(made)
+            assert not np.isfinite(want).all()
+            assert np.array_equal(made().numpy(), want, equal_nan=True)
+            w[3, 5][place] = kept
+
+
 def test_in_place_writes_wait_too() -> None:
     def step(p, g, m):
         m.mul_(0.9).add_(g)

@@ -80,7 +80,7 @@ impl Backend for Cpu {
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
         match (request, ins) {
             (Request::Gemm, [a, b, ..]) => answer_gemm::is_packed([*a, *b]),
-            (Request::Conv(c), [x, ..]) => matches!(c.pass, ConvPass::Forward { .. }) && x.dtype.is_float() && conv::is_packed(&c.shape),
+            (Request::Conv(c), [x, ..]) => !matches!(c.pass, ConvPass::Weight) && x.dtype.is_float() && conv::is_packed(&c.shape),
             _ => false,
         }
     }

@@ -34,10 +34,10 @@ impl<'a> ImageEpilogue<'a> {
         self.has_run.store(false, Ordering::Relaxed);
     }
 
-    /// The epilogue of one image, by indices inside of it. Who calls this runs it on all images.
-    pub fn of_image(&self, image: usize) -> impl Fn(usize, usize) + Sync {
+    /// The epilogue, by indices through all images. Who calls this runs it on all of them.
+    pub fn of_all(&self) -> Epilogue<'a> {
         self.has_run.store(true, Ordering::Relaxed);
-        move |start, len| (self.epilogue)(image * self.elements + start, len)
+        self.epilogue
     }
 
     /// Runs the tasks in parallel. Task `t` writes to the images `images(t)` alone; the last task of an image runs the epilogue on it.

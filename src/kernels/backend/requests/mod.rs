@@ -239,12 +239,12 @@ impl Request {
         }
     }
 
-    /// The multiply-adds of a product or of a convolution's forward pass, from the shapes of the first operand and of the output. None: no
+    /// The multiply-adds of a product, or of a convolution whose result is images, from the shapes of the first operand and of the output. None: no
     /// backend runs an epilogue after such a request.
     pub fn multiply_adds(&self, first: &[usize], out: &[usize]) -> Option<usize> {
         match self {
             Request::Gemm => Some(out.iter().chain(first.last()).fold(1, |n, k| n.saturating_mul(*k))),
-            Request::Conv(c) if matches!(c.pass, ConvPass::Forward { .. }) => Some(c.shape.multiply_adds()),
+            Request::Conv(c) if !matches!(c.pass, ConvPass::Weight) => Some(c.shape.multiply_adds()),
             _ => None,
         }
     }

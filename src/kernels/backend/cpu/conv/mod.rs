@@ -1,4 +1,4 @@
-//! Convolution of floats as products of matrices with patches (`gather`, `weight`; `shared` for kernels of one tap), or tap by tap where there
+//! Convolution of floats as products of matrices with patches (`gather`, `weight`; `images` and `shared` for kernels of one tap), or tap by tap where there
 //! are few channels of the result, or of the image (`direct`). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
 //! Kernels of 3x3 taps and many channels take fewer products than that in float32 (`winograd`).
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
@@ -10,6 +10,7 @@
 mod direct;
 mod gather;
 mod geometry;
+mod images;
 mod layout;
 mod pairs;
 mod patches;
@@ -48,7 +49,7 @@ pub(super) fn is_packed(s: &ConvShape) -> bool {
 }
 
 /// Computes a pass on operands in the order of the request; the bias is null where there is none. False, and nothing is written, if it has to
-/// be done in another way. A forward pass runs the epilogue on its images, or leaves that to the caller (`ImageEpilogue::has_run`).
+/// be done in another way. Results that are images run the epilogue, or leave that to the caller (`ImageEpilogue::has_run`).
 ///
 /// # Safety
 /// All have the elements that the shape says, the output overlaps nothing else, and the request's `accepts` has passed. The machine has the
@@ -68,7 +69,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
     unsafe {
         match pass {
             ConvPass::Forward { .. } => forward::<T, S>(isa, s, [a, b, bias], to, epilogue),
-            ConvPass::Input { .. } => input::<T, S>(isa, s, a, b, bias, to),
+            ConvPass::Input { .. } => input::<T, S>(isa, s, [a, b, bias], to, epilogue),
             ConvPass::Weight => {
                 if s.out_channels <= FEW / 2 {
                     direct::weight::weight::<T, S>(isa, s, a, b, to);
@@ -118,10 +119,9 @@ unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
 unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
     isa: InstructionSet,
     s: &ConvShape,
-    g: *const S,
-    w: *const S,
-    bias: *const S,
+    [g, w, bias]: [*const S; 3],
     x: *mut S,
+    epilogue: Option<&ImageEpilogue<'_>>,
 ) -> bool {
     let phases = Patches::input(s);
     if !phases.iter().all(|(p, _)| p.is_compact()) {
@@ -156,9 +156,12 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         }
         let (_bias, bias) = widened::<T, S>(isa, s.groups * s.in_channels, bias);
         let gather =
-            Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias, epilogue: None };
+            Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias, epilogue };
         // What lies outside of the output contributes nothing, not even with infinite weights, which would make results that are not finite.
-        run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, numel, weights)
+        let is_right = run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, numel, weights);
+        // Otherwise all are computed again, by the caller.
+        epilogue.filter(|_| !is_right).into_iter().for_each(ImageEpilogue::restart);
+        is_right
     }
 }
 
@@ -180,6 +183,10 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
         // Results were not finite: all are computed again.
         if let Some(epilogue) = gather.epilogue {
             epilogue.restart();
+        }
+        if let Some(phase) = images::fits(gather).filter(|_| S::SAME) {
+            images::run(gather, phase, x.cast(), y.cast());
+            return false;
         }
         match shared::fits(gather).filter(|_| S::SAME) {
             Some(phase) => shared::run(gather, phase, x, y.cast()),

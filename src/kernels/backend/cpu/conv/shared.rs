@@ -1,13 +1,9 @@
 //! As `Gather::run`, for kernels of one tap, whose patches are the image itself: they are packed channel by channel, in the order of memory,
-//! once for all tasks that multiply them. Packing for each task would read a little of each of many pages. Where an image as it lies is the
-//! right operand, this is a product of matrices.
+//! once for all tasks that multiply them. Packing for each task would read a little of each of many pages.
 
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
-use crate::backend::cpu::epilogue::Epilogue;
-use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -17,8 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Numbers that are packed at a time; they stay in the second cache.
 const PACKED: usize = 1 << 17;
-/// Positions of an image that is a right operand by itself: of fewer, a last panel would be too large a part.
-const IMAGE: usize = 128;
 /// Numbers that one task packs.
 const EACH: usize = 1 << 14;
 
@@ -30,32 +24,12 @@ pub(super) fn fits<'a, T>(g: &Gather<'a, T>) -> Option<&'a GatherPhase> {
     }
 }
 
-/// Whether the patches of an image are the image as it lies, and so are the results.
-fn is_image(f: &GatherPhase) -> bool {
-    let is_whole = f.patches.axes.iter().zip(f.places.sizes).all(|(a, size)| (a.out, a.size, a.stride, a.least()) == (size, size, 1, 0));
-    is_whole && f.places.step == [1; 3]
-}
-
 /// # Safety
 /// As for `Gather::run`; the phase is that of `fits`, and elements are the numbers.
 pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &GatherPhase, x: *const S, y: *mut T) -> bool {
     let (p, depth) = (&f.patches, g.channels);
     let (width, lanes) = widths::<T>(g.isa);
     let (plane, to_plane) = (p.plane(), f.places.sizes.iter().product::<usize>());
-    let image = |n: usize| Mat { ptr: x.cast::<T>().wrapping_add(n * p.image), rs: plane as isize, cs: 1 };
-    if plane >= IMAGE && is_image(f) && packed::is_faster(g.isa, (g.rows, plane, depth), image(0)) {
-        let weights = Mat { ptr: g.weights.wrapping_add(f.weights.start), rs: f.weights.row as isize, cs: 1 };
-        let bias = if g.bias.is_null() { Bias::None } else { Bias::Rows(g.bias) };
-        for n in 0..p.batch {
-            let (sizes, to) = ((g.rows, plane, depth), y.wrapping_add(n * f.places.image));
-            let epilogue = g.epilogue.map(|e| e.of_image(n));
-            let epilogue = epilogue.as_ref().map(|e| e as Epilogue<'_>);
-            // SAFETY: the caller's.
-            unsafe { packed::product(g.isa, sizes, [weights, image(n)].map(Factor::Numbers), (bias, epilogue), to, true) };
-        }
-        // Nothing is known of them.
-        return false;
-    }
     let columns = p.batch * p.positions();
     let mut together = (PACKED / (depth * width)).clamp(1, columns.div_ceil(width)) * width;
     // Strips of strided kernels have what lies between, too.

@@ -204,6 +204,12 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         square(1, 1, [200, 130], 6, 1, 1, 0),
         square(3, 1, [260, 40], 13, 1, 1, 0),
         square(2, 1, [40, 260], 26, 1, 2, 0),
+        // Kernels of one tap over whole images: large, small ones, those of many weights, and groups.
+        square(3, 1, [70, 30], 29, 1, 1, 0),
+        square(5, 1, [40, 24], 7, 1, 1, 0),
+        square(2, 1, [300, 260], 8, 1, 1, 0),
+        square(4, 3, [20, 12], 13, 1, 1, 0),
+        ConvShape { input: [3, 5, 7], output: [3, 5, 7], kernel: [1; 3], padding: [0; 3], ..square(3, 2, [9, 12], 7, 1, 1, 0) },
         square(1, 1, [24, 40], 23, 1, 1, 2),
         square(2, 1, [24, 60], 11, 3, 2, 1),
         square(1, 1, [70, 20], 40, 3, 1, 1),
@@ -245,6 +251,8 @@ fn the_bits_are_the_same_for_any_number_of_threads() {
         square(2, 1, [40, 40], 20, 3, 1, 1),
         square(4, 1, [64, 64], 28, 3, 1, 1),
         square(3, 1, [40, 40], 20, 1, 1, 0),
+        square(6, 4, [20, 12], 9, 1, 1, 0),
+        square(2, 1, [160, 150], 15, 1, 1, 0),
         square(8, 6, [1, 1], 20, 3, 2, 1),
         square(3, 1, [3, 40], 64, 3, 1, 1),
         square(5, 1, [3, 9], 31, 5, 2, 2),
@@ -296,49 +304,74 @@ fn infinite_weights_and_far_reaching_kernels_are_left_to_plain_loops() {
     assert!(!is_packed(&s));
 }
 
+/// Computes a pass with an epilogue that doubles each element, and checks it beside the pass alone. Whether it ran, and whether the pass was left to
+/// plain loops.
+fn double(pass: ConvPass, s: &ConvShape, ins: &[Vec<f32>; 3], n: usize, is_finite: bool) -> (bool, bool) {
+    let from = [ins[0].as_ptr(), ins[1].as_ptr(), ins[2].as_ptr()];
+    let (mut plain, mut got) = (vec![0f32; n], vec![0f32; n]);
+    let to = SharedPointer::new(got.as_mut_ptr());
+    let calls = AtomicUsize::new(0);
+    let double = |start: usize, len: usize| {
+        calls.fetch_add(len, Ordering::Relaxed);
+        // SAFETY: elements of the result; no other thread has them.
+        unsafe { std::slice::from_raw_parts_mut(to.at(start), len) }.iter_mut().for_each(|v| *v *= 2.0);
+    };
+    let images = ImageEpilogue::new(&double, s.batch, n / s.batch);
+    // SAFETY: the buffers have the sizes of the shape.
+    let done = unsafe {
+        let alone = floats::<f32, f32>(best(), pass, s, from, plain.as_mut_ptr(), None);
+        assert_eq!(alone, floats::<f32, f32>(best(), pass, s, from, to.get(), Some(&images)));
+        alone
+    };
+    let calls = calls.load(Ordering::Relaxed);
+    if !done {
+        assert!(!images.has_run(), "{s:?}");
+        return (false, true);
+    }
+    let factor = if images.has_run() { 2.0 } else { 1.0 };
+    assert!(plain.iter().zip(&got).all(|(p, g)| (p * factor).to_bits() == g.to_bits() || p.is_nan() && g.is_nan()), "{s:?}");
+    assert!(calls == if images.has_run() { n } else { 0 } || calls >= n && !is_finite, "{calls} of {n}: {s:?}");
+    (images.has_run(), false)
+}
+
 #[test]
 fn the_epilogue_runs_once_on_each_image_or_again_after_it_is_computed_again() {
     let mut r = Seed(13);
-    let mut with_epilogue = 0;
-    for s in [
-        square(5, 1, [64, 64], 28, 3, 1, 1),
-        square(5, 1, [20, 40], 20, 1, 1, 0),
-        square(4, 2, [20, 40], 9, 1, 2, 0),
-        square(6, 1, [9, 40], 15, 5, 2, 1),
-        square(4, 40, [1, 1], 33, 3, 1, 1),
-        square(3, 1, [9, 40], 15, 5, 2, 1),
-    ] {
-        let pass = ConvPass::Forward { bias: true };
-        let (of, n) = sizes(pass, &s);
-        let mut ins = of.map(|n| r.numbers(n).iter().map(|v| *v as f32 / 3.0).collect::<Vec<f32>>());
-        for is_finite in [true, false] {
-            ins[0][50] = if is_finite { 1.0 } else { f32::INFINITY };
-            let from = [ins[0].as_ptr(), ins[1].as_ptr(), ins[2].as_ptr()];
-            for threads in [1, 3] {
-                set_num_threads(threads);
-                let (mut plain, mut got) = (vec![0f32; n], vec![0f32; n]);
-                let to = SharedPointer::new(got.as_mut_ptr());
-                let calls = AtomicUsize::new(0);
-                let double = |start: usize, len: usize| {
-                    calls.fetch_add(len, Ordering::Relaxed);
-                    // SAFETY: elements of the result; no other thread has them.
-                    unsafe { std::slice::from_raw_parts_mut(to.at(start), len) }.iter_mut().for_each(|v| *v *= 2.0);
-                };
-                let images = ImageEpilogue::new(&double, s.batch, n / s.batch);
-                // SAFETY: the buffers have the sizes of the shape.
-                unsafe {
-                    assert!(floats::<f32, f32>(best(), pass, &s, from, plain.as_mut_ptr(), None));
-                    assert!(floats::<f32, f32>(best(), pass, &s, from, to.get(), Some(&images)));
+    for pass in [ConvPass::Forward { bias: true }, ConvPass::Input { bias: true }, ConvPass::Input { bias: false }] {
+        let (mut with_epilogue, mut left) = (0, 0);
+        for s in [
+            square(5, 1, [64, 64], 28, 3, 1, 1),
+            square(5, 1, [20, 40], 20, 1, 1, 0),
+            square(5, 3, [20, 40], 11, 1, 1, 0),
+            square(4, 2, [20, 40], 9, 1, 2, 0),
+            square(6, 1, [9, 40], 15, 5, 2, 1),
+            square(4, 40, [1, 1], 33, 3, 1, 1),
+            // Two and four phases, some of which have no taps or a position more, with many channels and with few.
+            square(4, 1, [64, 40], 29, 4, 2, 1),
+            square(4, 1, [40, 64], 30, 3, 2, 1),
+            square(5, 1, [3, 20], 31, 7, 2, 3),
+            square(4, 1, [20, 20], 12, 2, 3, 0),
+            square(3, 1, [9, 40], 15, 5, 2, 1),
+        ] {
+            let (of, n) = sizes(pass, &s);
+            let mut ins = of.map(|n| r.numbers(n).iter().map(|v| *v as f32 / 3.0).collect::<Vec<f32>>());
+            let plain = [ins[0][50], ins[1][s.numels().expect("few")[1] / 2]];
+            // A number that is not finite among the image's, and among the weights.
+            for not_finite in [None, Some(0), Some(1)] {
+                ins[0][50] = if not_finite == Some(0) { f32::INFINITY } else { plain[0] };
+                let at = ins[1].len() / 2;
+                ins[1][at] = if not_finite == Some(1) { f32::INFINITY } else { plain[1] };
+                for threads in [1, 3] {
+                    set_num_threads(threads);
+                    let (has_run, is_left) = double(pass, &s, &ins, n, not_finite.is_none());
+                    with_epilogue += usize::from(has_run);
+                    left += usize::from(is_left);
                 }
-                let factor = if images.has_run() { 2.0 } else { 1.0 };
-                assert!(plain.iter().zip(&got).all(|(p, g)| (p * factor).to_bits() == g.to_bits() || p.is_nan() && g.is_nan()), "{s:?}");
-                with_epilogue += usize::from(images.has_run());
-                let calls = calls.load(Ordering::Relaxed);
-                assert!(calls == if images.has_run() { n } else { 0 } || calls >= n && !is_finite, "{calls} of {n}: {s:?}");
             }
         }
+        set_num_threads(2);
+        // All but those of few images.
+        assert!(with_epilogue >= 10 * 4, "only {with_epilogue}");
+        assert!(left > 0, "{pass:?}");
     }
-    set_num_threads(2);
-    // All but those of few images.
-    assert!(with_epilogue >= 3 * 4, "only {with_epilogue}");
 }

@@ -274,7 +274,7 @@ pub unsafe fn batched<T: MatrixProduct>(
 }
 
 /// Computes so many products of so many multiply-adds each: `one(i, true)` one after the other, in parallel inside, or several at a time.
-fn in_batches(count: usize, work: usize, one: impl Fn(usize, bool) + Sync) {
+pub(super) fn in_batches(count: usize, work: usize, one: impl Fn(usize, bool) + Sync) {
     if count == 1 || work >= 4 * PARALLEL {
         return (0..count).for_each(|i| one(i, true));
     }
