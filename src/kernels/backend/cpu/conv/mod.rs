@@ -1,5 +1,6 @@
-//! Convolution of floats as products of matrices with patches (`gather`, `weight`; `images` and `shared` for kernels of one tap), or tap by tap where there
-//! are few channels of the result, or of the image (`direct`). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
+//! Convolution of floats as products of matrices with patches (`gather`, `weight`; `images` and `shared` for kernels of one tap, `disjoint` for
+//! patches that do not overlap), or tap by tap where there are few channels of the result, or of the image (`direct`). The gradient of the input
+//! reads weights as they lie, or a copy (`turned`) where many patches meet them.
 //! Kernels of 3x3 taps and many channels take fewer products than that in float32 (`winograd`).
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
 //!
@@ -8,6 +9,7 @@
 //! Not here: derivatives (each pass's are the other two, `ops/conv.rs`), and the inner loops of products (`matmul/panels.rs`).
 
 mod direct;
+mod disjoint;
 mod gather;
 mod geometry;
 mod images;
@@ -22,6 +24,7 @@ mod turned;
 mod weight;
 mod winograd;
 
+use self::disjoint::DisjointPass;
 use self::gather::{Gather, GatherPhase, WeightPlaces};
 use self::geometry::Patches;
 use self::patches::{room, widened};
@@ -101,6 +104,10 @@ unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
         }
         let (_weights, weights) = widened::<T, S>(isa, n * depth, w);
         let (_bias, bias) = widened::<T, S>(isa, n, bias);
+        if S::SAME && disjoint::fits_forward(isa, s) {
+            DisjointPass { isa, shape: s, from: x.cast::<T>(), weights, bias, to: y.cast(), epilogue }.forward();
+            return true;
+        }
         let places = WeightPlaces {
             start: 0,
             group: s.out_channels * depth,
@@ -126,6 +133,12 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
     let phases = Patches::input(s);
     if !phases.iter().all(|(p, _)| p.is_compact()) {
         return false;
+    }
+    if S::SAME && disjoint::fits_input(isa, s) {
+        let [from, weights, bias] = [g, w, bias].map(<*const S>::cast::<T>);
+        // SAFETY: the caller's; elements are the numbers.
+        unsafe { DisjointPass { isa, shape: s, from, weights, bias, to: x.cast(), epilogue }.input() };
+        return true;
     }
     let kernel = s.kernel.iter().product::<usize>();
     let numel = s.groups * s.in_channels * s.out_channels * kernel;
