@@ -107,10 +107,16 @@ ROWS: list[Row] = [
     *convolution("7_single", "1x512x7x7, 512 of 3x3", (1, 512, 7, 7), (512, 512, 3, 3), padding=1),
     *convolution("1x1", "4x256x28x28, 128 of 1x1", (4, 256, 28, 28), (128, 256, 1, 1)),
     *convolution("1x1_by_2", "4x64x56x56, 128 of 1x1 by 2", (4, 64, 56, 56), (128, 64, 1, 1), stride=2),
+    *convolution("1x1_narrow", "8x96x56x56, 24 of 1x1", (8, 96, 56, 56), (24, 96, 1, 1)),
+    *convolution("1x1_small", "64x32x7x7, 32 of 1x1", (64, 32, 7, 7), (32, 32, 1, 1)),
+    *convolution("1x1_groups", "8x240x28x28, 3 groups of 1x1", (8, 240, 28, 28), (240, 80, 1, 1), groups=3),
+    *convolution("patches", "2x3x224x224, 384 of 16x16 by 16", (2, 3, 224, 224), (384, 3, 16, 16), stride=16),
+    *convolution("7x7", "4x64x28x28, 64 of 7x7", (4, 64, 28, 28), (64, 64, 7, 7), padding=3),
     *convolution("deep", "8x64x56x56 depthwise 3x3", (8, 64, 56, 56), (64, 1, 3, 3), padding=1, groups=64),
     *convolution(
         "deep_by_2", "8x64x56x56 depthwise 3x3 by 2", (8, 64, 56, 56), (64, 1, 3, 3), stride=2, padding=1, groups=64
     ),
+    *convolution("deep_5x5", "8x240x14x14 depthwise 5x5", (8, 240, 14, 14), (240, 1, 5, 5), padding=2, groups=240),
     *convolution("groups", "8x64x28x28, 4 groups of 3x3", (8, 64, 28, 28), (64, 16, 3, 3), padding=1, groups=4),
     *convolution(
         "turned",
