@@ -328,7 +328,7 @@ def test_steps_join_a_transposed_convolution_and_the_gradient_of_an_image(images
         after = rgrad.fusion.counts()
         assert np.array_equal(got, want)
         assert after.bytes_not_written - before.bytes_not_written >= image.nbytes
-        # Weights that are not finite: where results reach beyond the image, all are computed again, and no step is done twice.
+        # Infinite weights: where results reach beyond the image, all are computed again, and no step is done twice.
         for place in ((0, 0), (1, 1)):
             kept = w[3, 5][place].item()
             w[3, 5][place] = float("inf")
