@@ -162,7 +162,19 @@ impl PackedGemm<'_> {
         let bias = self.bias.map_or(Bias::None, |b| Bias::Columns(b.ptr().cast_const().cast()));
         let factors = factors(self.operands).map(Factor::Numbers);
         // SAFETY: the caller's.
-        unsafe { packed::products::<T>(instruction_set(), self.batches, self.sizes, factors, (bias, steps), self.out.ptr().cast()) };
+        unsafe { self.products::<T>(factors, bias, steps, self.out.ptr().cast()) };
+    }
+
+    /// # Safety
+    /// As for `gemm`; the factors are those of the first product.
+    unsafe fn products<T: CoreNumber>(&self, [a, b]: [Factor<T>; 2], bias: Bias<T>, epilogue: Option<Epilogue<'_>>, out: *mut T) {
+        let (count, offsets) = self.batches;
+        let operands = |i: usize| {
+            let (p, q) = offsets(i);
+            ([a.moved(p), b.moved(q)], bias)
+        };
+        // SAFETY: the caller's.
+        unsafe { packed::products::<T>(instruction_set(), count, self.sizes, operands, epilogue, out) };
     }
 
     /// Of floats of 16 bits: operands are widened while they are packed, and each part of the result is rounded as soon as it is there. Then come the
@@ -188,7 +200,7 @@ impl PackedGemm<'_> {
         unsafe {
             let bias = self.bias.as_ref().map(|b| DenseOperand::cast(b, wide)).transpose()?;
             let bias = bias.as_ref().map_or(Bias::None, |b| Bias::Columns(b.ptr().cast()));
-            packed::products::<f32>(instruction_set(), self.batches, self.sizes, factors, (bias, Some(&epilogue)), sums.as_ptr().cast());
+            self.products::<f32>(factors, bias, Some(&epilogue), sums.as_ptr().cast());
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Convolutions whose kernel is as large as their stride, so that patches cover the image, each element once: a product of weights and patches
 //! alone. The forward pass copies patches into rows; the gradient of the image multiplies all taps at once, and puts the results where they go.
 
+use super::numel;
 use super::patches::room;
 use crate::backend::cpu::epilogue::{Epilogue, ImageEpilogue};
 use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
@@ -13,10 +14,12 @@ use std::ops::Range;
 
 /// The fewest channels of the result of the forward pass: of fewer, products are too small.
 const RESULTS: usize = 4;
-/// Taps of a row, and channels, with which copies of patches pay in the forward pass: what is copied is long, and each patch meets many weights.
-const COPIED: (usize, usize) = (4, 8);
-/// Taps up to which Winograd's products are fewer in the gradient, unless there are few positions.
-const WINOGRAD: usize = 4;
+/// The fewest taps of a row, and the most channels of the image, with which copying patches pays in the forward pass.
+const LONG: usize = 4;
+const CHANNELS: usize = 8;
+/// Kernels of more taps always take this path in the gradient. For those of 2x2 Winograd's form is faster, unless all images together have few
+/// positions.
+const TAPS: usize = 4;
 const FEW: usize = 128;
 /// Positions that a task of the gradient has at least, where there are as many.
 const POSITIONS: usize = 128;
@@ -48,12 +51,12 @@ fn fits(isa: InstructionSet, s: &ConvShape) -> bool {
 
 /// Whether the forward pass is faster in this way.
 pub(super) fn fits_forward(isa: InstructionSet, s: &ConvShape) -> bool {
-    fits(isa, s) && s.kernel[2] >= COPIED.0 && s.in_channels <= COPIED.1
+    fits(isa, s) && s.kernel[2] >= LONG && s.in_channels <= CHANNELS
 }
 
 /// Whether the gradient of the image is.
 pub(super) fn fits_input(isa: InstructionSet, s: &ConvShape) -> bool {
-    fits(isa, s) && (numel(s.kernel) > WINOGRAD || s.batch * numel(s.output) <= FEW)
+    fits(isa, s) && (numel(s.kernel) > TAPS || s.batch * numel(s.output) <= FEW)
 }
 
 impl<T: CoreNumber> DisjointPass<'_, T> {
@@ -148,10 +151,6 @@ impl<T: CoreNumber> DisjointPass<'_, T> {
             }
         }
     }
-}
-
-fn numel(sizes: [usize; 3]) -> usize {
-    sizes.iter().product()
 }
 
 /// The rows of an image's plane that a row of positions covers: their first taps, and where they begin.

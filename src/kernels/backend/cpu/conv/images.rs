@@ -1,10 +1,10 @@
 //! As `Gather::run`, for kernels of one tap whose patches are the image as it lies: a product of matrices for each group of each image.
 
 use super::gather::{Gather, GatherPhase};
-use crate::backend::cpu::epilogue::{Epilogue, ImageEpilogue};
+use crate::backend::cpu::epilogue::ImageEpilogue;
+use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
-use crate::backend::cpu::matmul::{Mat, in_batches};
 use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::SharedPointer;
 
@@ -30,19 +30,16 @@ pub(super) fn fits<'a, T: CoreNumber>(g: &Gather<'a, T>) -> Option<&'a GatherPha
 /// As for `Gather::run`; the phase is that of `fits`, and elements are the numbers.
 pub(super) unsafe fn run<T: CoreNumber>(g: &Gather<'_, T>, f: &GatherPhase, x: *const T, y: *mut T) {
     let plane = f.patches.plane();
-    let sizes = (g.rows, plane, g.channels);
-    let epilogue = g.epilogue.map(ImageEpilogue::of_all);
-    let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
-    let one = |i: usize, parallel: bool| {
-        let (group, results) = (i % g.groups, i * g.rows * plane);
+    let x = SharedPointer::new(x);
+    let operands = |i: usize| {
+        let group = i % g.groups;
         let weights = g.weights.wrapping_add(f.weights.at(group, 0, 0) + f.weights.taps[0]);
         let weights = Mat { ptr: weights, rs: f.weights.row as isize, cs: f.weights.channel as isize };
         let image = Mat { ptr: x.get().wrapping_add(i * g.channels * plane), rs: plane as isize, cs: 1 };
         let bias = if g.bias.is_null() { Bias::None } else { Bias::Rows(g.bias.wrapping_add(group * g.rows)) };
-        let epilogue = epilogue.map(|epilogue| move |start: usize, len: usize| epilogue(results + start, len));
-        let epilogue = epilogue.as_ref().map(|e| e as Epilogue<'_>);
-        // SAFETY: the caller's; groups and images lie one after the other in both, and each has results of its own.
-        unsafe { packed::product::<T>(g.isa, sizes, [weights, image].map(Factor::Numbers), (bias, epilogue), y.at(results), parallel) };
+        ([weights, image].map(Factor::Numbers), bias)
     };
-    in_batches(f.patches.batch * g.groups, g.rows * plane * g.channels, one);
+    let (count, epilogue) = (f.patches.batch * g.groups, g.epilogue.map(ImageEpilogue::of_all));
+    // SAFETY: the caller's; the groups of an image lie one after the other, and so do images.
+    unsafe { packed::products::<T>(g.isa, count, (g.rows, plane, g.channels), operands, epilogue, y) };
 }

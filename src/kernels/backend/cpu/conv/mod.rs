@@ -43,16 +43,19 @@ const MANY: usize = 512;
 /// The most results for each patch with which patches are never packed, whatever their size.
 const FEW: usize = 4;
 
+fn numel(sizes: [usize; 3]) -> usize {
+    sizes.iter().product()
+}
+
 /// Whether `floats` may compute this.
 pub(super) fn is_packed(s: &ConvShape) -> bool {
-    let numel = |sizes: [usize; 3]| sizes.iter().product::<usize>();
     let (taps, positions) = (numel(s.kernel), numel(s.output));
     let work = [s.groups, s.in_channels, s.out_channels, taps, positions].iter().fold(s.batch, |n, k| n.saturating_mul(*k));
     work >= TINY && numel(s.input) > 0 && Patches::forward(s).is_compact()
 }
 
 /// Computes a pass on operands in the order of the request; the bias is null where there is none. False, and nothing is written, if it has to
-/// be done in another way. Results that are images run the epilogue, or leave that to the caller (`ImageEpilogue::has_run`).
+/// be done in another way, with the epilogue, too. Results that are images run the epilogue, or leave that to the caller (`ImageEpilogue::has_run`).
 ///
 /// # Safety
 /// All have the elements that the shape says, the output overlaps nothing else, and the request's `accepts` has passed. The machine has the
@@ -69,7 +72,7 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
         return false;
     }
     // SAFETY: the caller's.
-    unsafe {
+    let is_done = unsafe {
         match pass {
             ConvPass::Forward { .. } => forward::<T, S>(isa, s, [a, b, bias], to, epilogue),
             ConvPass::Input { .. } => input::<T, S>(isa, s, [a, b, bias], to, epilogue),
@@ -82,7 +85,11 @@ pub(super) unsafe fn floats<T: CoreNumber, S: StoredAs<T>>(
                 true
             }
         }
+    };
+    if let Some(epilogue) = epilogue.filter(|_| !is_done) {
+        epilogue.restart();
     }
+    is_done
 }
 
 unsafe fn forward<T: CoreNumber, S: StoredAs<T>>(
@@ -140,8 +147,8 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         unsafe { DisjointPass { isa, shape: s, from, weights, bias, to: x.cast(), epilogue }.input() };
         return true;
     }
-    let kernel = s.kernel.iter().product::<usize>();
-    let numel = s.groups * s.in_channels * s.out_channels * kernel;
+    let kernel = numel(s.kernel);
+    let all = s.groups * s.in_channels * s.out_channels * kernel;
     let has_padding = phases.iter().any(|(p, _)| p.has_padding());
     let mut phases: Vec<GatherPhase> = phases
         .into_iter()
@@ -153,9 +160,9 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         .collect();
     // SAFETY: the caller's.
     unsafe {
-        let (_weights, mut weights) = widened::<T, S>(isa, numel, w);
+        let (_weights, mut weights) = widened::<T, S>(isa, all, w);
         let is_turned = s.in_channels > FEW && phases.iter().map(|f| f.patches.batch * f.patches.positions()).max() >= Some(MANY);
-        let (_turned, turned) = room::<T>(if is_turned { numel } else { 0 });
+        let (_turned, turned) = room::<T>(if is_turned { all } else { 0 });
         if is_turned {
             let mut start = 0;
             for f in &mut phases {
@@ -171,10 +178,7 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
         let gather =
             Gather { isa, groups: s.groups, rows: s.in_channels, channels: s.out_channels, phases: &phases, weights, bias, epilogue };
         // What lies outside of the output contributes nothing, not even with infinite weights, which would make results that are not finite.
-        let is_right = run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, numel, weights);
-        // Otherwise all are computed again, by the caller.
-        epilogue.filter(|_| !is_right).into_iter().for_each(ImageEpilogue::restart);
-        is_right
+        run(&gather, g, x) || !has_padding || !any_infinite::<T>(isa, all, weights)
     }
 }
 

@@ -319,9 +319,8 @@ fn infinite_weights_and_far_reaching_kernels_are_left_to_plain_loops() {
     assert!(!is_packed(&s));
 }
 
-/// Computes a pass with an epilogue that doubles each element, and checks it beside the pass alone. Whether it ran, and whether the pass was left to
-/// plain loops.
-fn double(pass: ConvPass, s: &ConvShape, ins: &[Vec<f32>; 3], n: usize, is_finite: bool) -> (bool, bool) {
+/// Compares a pass whose epilogue doubles each element with the pass alone. Whether the epilogue ran, and whether the pass was left to plain loops.
+fn with_doubles(pass: ConvPass, s: &ConvShape, ins: &[Vec<f32>; 3], n: usize, is_finite: bool) -> (bool, bool) {
     let from = [ins[0].as_ptr(), ins[1].as_ptr(), ins[2].as_ptr()];
     let (mut plain, mut got) = (vec![0f32; n], vec![0f32; n]);
     let to = SharedPointer::new(got.as_mut_ptr());
@@ -371,15 +370,15 @@ fn the_epilogue_runs_once_on_each_image_or_again_after_it_is_computed_again() {
         ] {
             let (of, n) = sizes(pass, &s);
             let mut ins = of.map(|n| r.numbers(n).iter().map(|v| *v as f32 / 3.0).collect::<Vec<f32>>());
-            let plain = [ins[0][50], ins[1][s.numels().expect("few")[1] / 2]];
+            let at = ins[1].len() / 2;
+            let plain = [ins[0][50], ins[1][at]];
             // A number that is not finite among the image's, and among the weights.
             for not_finite in [None, Some(0), Some(1)] {
                 ins[0][50] = if not_finite == Some(0) { f32::INFINITY } else { plain[0] };
-                let at = ins[1].len() / 2;
                 ins[1][at] = if not_finite == Some(1) { f32::INFINITY } else { plain[1] };
                 for threads in [1, 3] {
                     set_num_threads(threads);
-                    let (has_run, is_left) = double(pass, &s, &ins, n, not_finite.is_none());
+                    let (has_run, is_left) = with_doubles(pass, &s, &ins, n, not_finite.is_none());
                     with_epilogue += usize::from(has_run);
                     left += usize::from(is_left);
                 }

@@ -51,29 +51,29 @@ pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usi
     m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
 }
 
-/// As many products as there are batches, whose operands begin where `offsets` says, in elements; the results lie one after the other, and the epilogue
-/// counts their elements through all of them. Each is computed as one alone is, so its bits are the same.
+/// `count` products of one size. `operands` gives the factors and the bias of each; the results lie one after the other, and the epilogue counts
+/// their elements through all of them. Each is computed as one alone is, so its bits are the same.
 ///
 /// # Panics
 /// As `product`.
 ///
 /// # Safety
-/// As for `product`, for each batch.
+/// As for `product`, for each of them.
 pub(in crate::backend::cpu) unsafe fn products<T: CoreNumber>(
     isa: InstructionSet,
-    (count, offsets): (usize, &(dyn Fn(usize) -> (isize, isize) + Sync)),
+    count: usize,
     (m, n, k): (usize, usize, usize),
-    [a, b]: [Factor<T>; 2],
-    (bias, epilogue): (Bias<T>, Option<Epilogue<'_>>),
+    operands: impl Fn(usize) -> ([Factor<T>; 2], Bias<T>) + Sync,
+    epilogue: Option<Epilogue<'_>>,
     out: *mut T,
 ) {
     let out = SharedPointer::new(out);
     let one = |i: usize, parallel: bool| {
-        let (p, q) = offsets(i);
+        let (factors, bias) = operands(i);
         let of_this = epilogue.map(|epilogue| move |start: usize, len: usize| epilogue(i * m * n + start, len));
         let of_this = of_this.as_ref().map(|e| e as Epilogue<'_>);
-        // SAFETY: the caller's; each batch has results of its own.
-        unsafe { product::<T>(isa, (m, n, k), [a.moved(p), b.moved(q)], (bias, of_this), out.at(i * m * n), parallel) };
+        // SAFETY: the caller's; each product has results of its own.
+        unsafe { product::<T>(isa, (m, n, k), factors, (bias, of_this), out.at(i * m * n), parallel) };
     };
     in_batches(count, m * n * k, one);
 }
