@@ -214,7 +214,7 @@ impl Patches {
 pub(super) struct Strip {
     first: usize,
     end: usize,
-    /// The first image, and the first position of the first two dimensions that is in the strip.
+    /// The first image, and what the first position and the least tap meet at.
     image: usize,
     origin: [isize; 3],
     /// Images, and elements along the first two dimensions.
@@ -265,17 +265,18 @@ impl Strip {
     /// Without its rows.
     pub fn sized(p: &Patches, first: usize, end: usize, same: bool) -> Strip {
         let [od, oh, ow] = [0, 1, 2].map(|d| p.axes[d].out);
-        let place = |c: usize| (c / (od * oh * ow), c / (oh * ow) % od, c / ow % oh);
-        let ((n, d, h), (n1, d1, h1)) = (place(first), place(end - 1));
-        // What several images, or planes, are in whole.
+        let place = |c: usize| (c / (od * oh * ow), c / (oh * ow) % od, c / ow % oh, c % ow);
+        let ((n, d, h, w), (n1, d1, h1, w1)) = (place(first), place(end - 1));
+        // What several images, planes or rows are in whole.
         let (d, d1) = if n == n1 { (d, d1) } else { (0, od - 1) };
         let (h, h1) = if n == n1 && d == d1 { (h, h1) } else { (0, oh - 1) };
+        let (w, w1) = if n == n1 && d == d1 && h == h1 { (w, w1) } else { (0, ow - 1) };
         let [a, b, c] = &p.axes;
         let least = [a.least(), b.least(), c.least()];
         let count = |axis: &Axis, steps: usize| steps * axis.stride + (axis.most() - axis.least()) as usize + 1;
         let counts = [n1 - n + 1, count(a, d1 - d), count(b, h1 - h)];
-        let row = count(c, ow - 1);
-        let origin = [(d * a.stride) as isize + least[0], (h * b.stride) as isize + least[1], least[2]];
+        let row = count(c, w1 - w);
+        let origin = [(d * a.stride) as isize + least[0], (h * b.stride) as isize + least[1], (w * c.stride) as isize + least[2]];
         let fits = |d: usize, count: usize| origin[d] >= 0 && origin[d] as usize + count <= p.axes[d].size;
         let itself = same && c.stride == 1 && fits(0, counts[1]) && fits(1, counts[2]) && fits(2, row);
         let part = row.div_ceil(c.stride);
@@ -311,14 +312,15 @@ impl Strip {
 
     /// The rows of columns.
     fn find_rows(&mut self, p: &Patches) {
-        let [a, b, _] = &p.axes;
+        let [a, b, c] = &p.axes;
         let (d0, h0) = (self.origin[0] - a.least(), self.origin[1] - b.least());
+        let w0 = (self.origin[2] - c.least()) as usize / c.stride;
         let mut rows = Vec::new();
         p.each_row(self.first, self.end, |column, n, d, h, w, len| {
             let plane = (d * a.stride) as isize - d0;
             let row = (h * b.stride) as isize - h0;
             let base =
-                ((n - self.image) * self.pitches[0] + w) as isize + plane * self.pitches[1] as isize + row * self.pitches[2] as isize;
+                ((n - self.image) * self.pitches[0] + w - w0) as isize + plane * self.pitches[1] as isize + row * self.pitches[2] as isize;
             rows.push(StripRow { column, base, len });
         });
         self.rows = rows;

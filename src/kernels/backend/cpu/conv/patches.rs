@@ -361,7 +361,10 @@ unsafe fn widen_row<V: PanelVector, S: StoredAs<V::Number>>(len: usize, from: *c
             V::load(from.add(i)).store(to.add(i));
             i += V::LANES;
         }
-        if i < len {
+        if i < len && len >= V::LANES {
+            // One that overlaps the one before it, rather than a shorter one.
+            V::load(from.add(len - V::LANES)).store(to.add(len - V::LANES));
+        } else if i < len {
             V::load_first(from.add(i), len - i).store_first(to.add(i), len - i);
         }
     }
