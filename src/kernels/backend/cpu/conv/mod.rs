@@ -8,6 +8,7 @@
 //!
 //! Not here: derivatives (each pass's are the other two, `ops/conv.rs`), and the inner loops of products (`matmul/panels.rs`).
 
+mod depthwise;
 mod direct;
 mod disjoint;
 mod gather;
@@ -193,6 +194,10 @@ unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S
     // SAFETY: the caller's.
     unsafe {
         let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
+        if let Some(phase) = depthwise::fits(gather) {
+            depthwise::run(gather, phase, x, y);
+            return false;
+        }
         if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) || direct::is_faster(gather) {
             direct::gather(gather, x, y);
             return false;
