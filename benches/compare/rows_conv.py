@@ -117,6 +117,7 @@ ROWS: list[Row] = [
         "deep_by_2", "8x64x56x56 depthwise 3x3 by 2", (8, 64, 56, 56), (64, 1, 3, 3), stride=2, padding=1, groups=64
     ),
     *convolution("deep_5x5", "8x240x14x14 depthwise 5x5", (8, 240, 14, 14), (240, 1, 5, 5), padding=2, groups=240),
+    *convolution("deep_small", "4x1152x7x7 depthwise 5x5", (4, 1152, 7, 7), (1152, 1, 5, 5), padding=2, groups=1152),
     *convolution("groups", "8x64x28x28, 4 groups of 3x3", (8, 64, 28, 28), (64, 16, 3, 3), padding=1, groups=4),
     *convolution(
         "turned",

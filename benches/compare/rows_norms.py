@@ -71,6 +71,13 @@ ROWS: list[Row] = [
         1024,
     ),
     *norm(
+        "layer_norm_narrow",
+        "layer_norm, 20000x16",
+        lambda T, x, w, b: T.nn.functional.layer_norm(x, (16,), w, b),
+        (20000, 16),
+        16,
+    ),
+    *norm(
         "rms_norm_4096",
         "rms_norm, 4096x1024",
         lambda T, x, w, b: T.nn.functional.rms_norm(x, (1024,), w),
@@ -90,5 +97,12 @@ ROWS: list[Row] = [
         lambda T, x, w, b: T.nn.functional.group_norm(x, 32, w, b),
         IMAGE,
         64,
+    ),
+    *norm(
+        "group_norm_small",
+        "group_norm of 8, 8x512x7x7",
+        lambda T, x, w, b: T.nn.functional.group_norm(x, 8, w, b),
+        (8, 512, 7, 7),
+        512,
     ),
 ]

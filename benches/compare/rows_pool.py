@@ -18,9 +18,9 @@ from rows_large import look
 IMAGES = (32, 64, 56, 56)
 
 
-def pooled(name: str, what: str, call: Callable[[ModuleType, Any], Any]) -> list[Row]:
+def pooled(name: str, what: str, call: Callable[[ModuleType, Any], Any], images: tuple[int, ...] = IMAGES) -> list[Row]:
     def image(lib: ModuleType) -> Any:
-        return lib.tensor(np.random.default_rng(0).standard_normal(IMAGES, dtype=np.float32))
+        return lib.tensor(np.random.default_rng(0).standard_normal(images, dtype=np.float32))
 
     def forward(lib: ModuleType) -> Work:
         x = image(lib)
@@ -46,7 +46,7 @@ def pooled(name: str, what: str, call: Callable[[ModuleType, Any], Any]) -> list
 
         return Work(run, lambda: to_numpy(once()))
 
-    size = 4 * int(np.prod(IMAGES))
+    size = 4 * int(np.prod(images))
     return [
         Row(name, what, 1.0, forward, rtol=1e-5, moved=size),
         Row(f"{name}_grad", f"{what}, there and back", 1.0, both, rtol=1e-5, moved=2 * size),
@@ -70,6 +70,24 @@ ROWS: list[Row] = [
         "adaptive_pool_7",
         "adaptive_avg_pool2d to 7x7, 32x64x56x56",
         lambda T, x: T.nn.functional.adaptive_avg_pool2d(x, 7),
+    ),
+    *pooled(
+        "avg_pool_small",
+        "avg_pool2d, 2x2, 8x512x7x7",
+        lambda T, x: T.nn.functional.avg_pool2d(x, 2),
+        (8, 512, 7, 7),
+    ),
+    *pooled(
+        "max_pool_small",
+        "max_pool2d, 3x3 by 2 with padding, 8x512x7x7",
+        lambda T, x: T.nn.functional.max_pool2d(x, 3, 2, 1),
+        (8, 512, 7, 7),
+    ),
+    *pooled(
+        "pad_small",
+        "pad by 1, 4x64x28x28",
+        lambda T, x: T.nn.functional.pad(x, (1, 1, 1, 1)),
+        (4, 64, 28, 28),
     ),
     *pooled(
         "interpolate_nearest",

@@ -31,6 +31,15 @@ def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
                 f"pad: the length must be non-negative, but size {input.size(d)} of dimension {d} with paddings "
                 f"{before} and {after} gives {input.size(d) + before + after}"
             )
+    # A write to a part of what no transform follows: one copy, whatever the number of dimensions.
+    if min(pad, default=-1) >= 0 and _core._level_of(input) == 0:
+        sizes = [size + sum(sides.get(d, (0, 0))) for d, size in enumerate(input.shape)]
+        result = _laid_out_as(input, _core.full(sizes, value, dtype=input.dtype, device=input.device))
+        inside = result
+        for d, (before, _) in sides.items():
+            inside = inside.narrow(d, before, input.size(d))
+        inside.copy_(input)
+        return result
     for d, (before, after) in sides.items():
         size = result.size(d)
         # Negative padding takes elements away; it may take some of the other side's padding, too.

@@ -271,6 +271,7 @@ unsafe fn sum_row_on<V: PanelVector>(
 ///
 /// # Safety
 /// As for `sum_row`.
+#[allow(clippy::needless_range_loop, reason = "indices that the compiler knows keep the sums in registers")]
 #[inline(always)]
 unsafe fn sum_some<V: PanelVector, const N: usize, const S: usize>(
     from: *const V::Number,

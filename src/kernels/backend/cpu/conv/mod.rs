@@ -1,6 +1,6 @@
 //! Convolution of floats as products of matrices with patches (`gather`, `weight`; `images` and `shared` for kernels of one tap, `disjoint` for
-//! patches that do not overlap), or tap by tap where there are few channels of the result, or of the image (`direct`). The gradient of the input
-//! reads weights as they lie, or a copy (`turned`) where many patches meet them.
+//! patches that do not overlap), or tap by tap where there are few channels of the result, or of the image (`direct`; `depthwise` where each channel
+//! is a group). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
 //! Kernels of 3x3 taps and many channels take fewer products than that in float32 (`winograd`).
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
 //!
