@@ -1,7 +1,7 @@
 //! Chunks: contiguous elements of one channel. A mean is of several of them.
 
 use super::loops;
-use super::{Affine, Applied, Moments, NormElement, Stats, TASK, WHOLE, gradient_line};
+use super::{Affine, Applied, Moments, NormElement, Stats, TASK, WHOLE, gradient_line, moments};
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::NormShape;
 use std::ops::Range;
@@ -107,6 +107,14 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
         }
     };
     let whole = |i: usize| {
+        if !s.across {
+            // Its chunks follow each other.
+            // SAFETY: see above.
+            let all = unsafe { from_raw_parts(x.get().add(i * s.count()), s.count()) };
+            // SAFETY: see above.
+            put(i, 0..walk.pieces(), &unsafe { moments(all).put(&{ to }, i, eps) });
+            return;
+        }
         let all = |shift: T, begun: (f64, f64), from: usize| {
             let rest = total((from..walk.pieces()).map(|p| sums(i, p, shift)));
             Moments::new(shift, (begun.0 + rest.0, begun.1 + rest.1), s.count())

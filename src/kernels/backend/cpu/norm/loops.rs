@@ -114,6 +114,9 @@ fn add_lanes<T: NormElement, const N: usize, const M: usize>(
 #[inline(always)]
 fn both_lanes<T: NormElement, const N: usize>(inputs: [&[T]; N], f: &impl Fn([T; N]) -> (T, T)) -> (f64, f64) {
     let n = inputs[0].len();
+    if n < LANES {
+        return few_lanes(inputs, f);
+    }
     let (mut a, mut b) = ([T::ZERO; LANES], [T::ZERO; LANES]);
     let mut i = 0;
     while i + LANES <= n {
@@ -124,17 +127,26 @@ fn both_lanes<T: NormElement, const N: usize>(inputs: [&[T]; N], f: &impl Fn([T;
         return (total(a).wide(), total(b).wide());
     }
     // In arrays of their own, so that the lanes above stay in registers.
-    let (mut c, mut d) = ([T::ZERO; 8], [T::ZERO; 8]);
+    let (c, d) = few_lanes(inputs.map(|x| &x[i..]), f);
+    (total(a).wide() + c, total(b).wide() + d)
+}
+
+/// As `both_lanes`, in few lanes: adding up many of them would take longer than the elements themselves, if these are fewer.
+#[inline(always)]
+fn few_lanes<T: NormElement, const N: usize>(inputs: [&[T]; N], f: &impl Fn([T; N]) -> (T, T)) -> (f64, f64) {
+    let n = inputs[0].len();
+    let (mut a, mut b) = ([T::ZERO; 8], [T::ZERO; 8]);
+    let mut i = 0;
     while i + 8 <= n {
-        add_lanes(&mut c, &mut d, inputs.map(|x| &x[i..i + 8]), f);
+        add_lanes(&mut a, &mut b, inputs.map(|x| &x[i..i + 8]), f);
         i += 8;
     }
     for j in 0..n - i {
         let (x, y) = f(inputs.map(|of| of[i + j]));
-        c[j] = c[j] + x;
-        d[j] = d[j] + y;
+        a[j] = a[j] + x;
+        b[j] = b[j] + y;
     }
-    (total(a).wide() + total(c).wide(), total(b).wide() + total(d).wide())
+    (total(a).wide(), total(b).wide())
 }
 
 /// The sum, as a tree.

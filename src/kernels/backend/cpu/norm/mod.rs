@@ -120,6 +120,17 @@ impl Moments {
     }
 }
 
+/// Mean and deviation of contiguous elements.
+fn moments<T: NormElement>(x: &[T]) -> Moments {
+    let (first, sums) = loops::shifted_sums(x);
+    let found = Moments::new(first, sums, x.len());
+    if !found.is_poor {
+        return found;
+    }
+    let first = T::narrow(found.mean);
+    Moments::new(first, loops::sums(x, first), x.len())
+}
+
 /// What is applied to elements: the mean, rounded and the rest of it, and the factor.
 #[derive(Debug, Clone, Copy)]
 struct Applied<T> {

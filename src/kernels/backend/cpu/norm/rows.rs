@@ -1,7 +1,7 @@
 //! Rows whose elements each have a weight.
 
 use super::loops;
-use super::{Affine, Applied, Moments, NormElement, Stats, TASK, gradient_line};
+use super::{Affine, Applied, NormElement, Stats, TASK, gradient_line, moments};
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::NormShape;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -17,17 +17,6 @@ fn each_row(s: &NormShape, f: impl Fn(usize) + Sync) {
     let (rows, n) = (s.outer * s.groups, s.channels * s.inner);
     let per = (TASK / n.max(1)).max(1);
     parallel_for(rows.div_ceil(per), |t| (t * per..rows.min((t + 1) * per)).for_each(&f));
-}
-
-/// Mean and deviation of contiguous elements.
-fn moments<T: NormElement>(x: &[T]) -> Moments {
-    let (first, sums) = loops::shifted_sums(x);
-    let found = Moments::new(first, sums, x.len());
-    if !found.is_poor {
-        return found;
-    }
-    let first = T::narrow(found.mean);
-    Moments::new(first, loops::sums(x, first), x.len())
 }
 
 pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const T, affine: Affine<T>, y: *mut T, to: Stats<T>) {
