@@ -14,8 +14,8 @@ use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::interrupt;
 use std::ops::Range;
 
-/// Results of one task.
-const TASK: usize = 1 << 15;
+/// Multiply-adds of one task.
+const TASK: usize = 1 << 18;
 /// Numbers of a task's copy of an image, which stay in the first caches.
 const COPY: usize = 1 << 14;
 /// The most positions that are summed up at once: with a weight they fit the registers of AVX2.
@@ -93,7 +93,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
     let one = Copied::of(p, 0..1);
     let most = 1 + (COPY / lanes - one.size()) / one.step;
     let rows = b.out.div_ceil(b.out.div_ceil(most));
-    let together = (TASK / (rows * c.out * lanes)).clamp(1, blocks);
+    let together = (TASK / (rows * c.out * lanes * taps)).clamp(1, blocks);
     let mut tasks = Vec::new();
     for image in 0..p.batch {
         for block in (0..blocks).step_by(together) {
