@@ -452,3 +452,20 @@ def test_calls_end_the_same_way(name: str) -> None:
         assert dtype_name(ours.value) == dtype_name(theirs.value)
         assert tuple(ours.value.shape) == tuple(theirs.value.shape)
         np.testing.assert_allclose(ours.value.numpy(), theirs.value.numpy(), rtol=1e-5, atol=1e-5)
+
+
+LAID_OUT: dict[str, Callable[[Any], Any]] = {
+    "permuted": lambda T: T.ones(3, 4, 5).permute(2, 0, 1),
+    "permuted, of 4": lambda T: T.ones(2, 3, 4, 5).permute(0, 2, 3, 1),
+    "channels last": lambda T: T.ones(2, 3, 4, 5).to(memory_format=T.channels_last),
+    "expanded": lambda T: T.ones(2, 1, 4, 5).expand(2, 3, 4, 5),
+    "stepped": lambda T: T.ones(4, 6)[::2, ::2],
+}
+
+
+@pytest.mark.parametrize("pad", [(), (0, 0), (0, 0, 0, 0), (1, 0), (0, 2, 1, 0), (-1, 0), (-1, -1), (-1, 2)])
+@pytest.mark.parametrize("name", LAID_OUT)
+def test_padded_tensors_are_laid_out_the_same_way(name: str, pad: tuple[int, ...]) -> None:
+    ours, theirs = (T.nn.functional.pad(LAID_OUT[name](T), pad) for T in (rgrad, torch))
+    assert tuple(ours.stride()) == tuple(theirs.stride())
+    np.testing.assert_array_equal(ours.numpy(), theirs.numpy())

@@ -267,6 +267,28 @@ def test_sparse_gradients_are_refused() -> None:
         rgrad.nn.EmbeddingBag(3, 2, sparse=True)(rgrad.tensor([[0]]))
 
 
+# --- pad -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("pad", [(0, 0), (0, 0, -1, 0), (-1, 0), (1, 0), (0, 2, 1, 0)])
+def test_padding_makes_a_tensor_of_its_own(pad: tuple[int, ...]) -> None:
+    for x in (rgrad.ones(3, 4), rgrad.ones(4, 3).t()):
+        F.pad(x, pad).fill_(7)
+        assert bool((x == 1).all())
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+def test_what_padding_takes_away_makes_a_tensor_of_its_own_in_every_mode(mode: str) -> None:
+    x = rgrad.ones(1, 1, 4, 3)
+    F.pad(x, (0, 0, -1, 0), mode=mode).fill_(7)
+    assert bool((x == 1).all())
+
+
+def test_what_padding_takes_away_keeps_the_order_of_memory() -> None:
+    x = rgrad.arange(60).reshape(3, 4, 5).permute(2, 0, 1)
+    assert F.pad(x, (0, 0)).stride() == x.stride()
+    assert F.pad(x, (-1, 0)).stride() == (1, 15, 5)
+    assert F.pad(x, (1, 0)).stride() == (15, 5, 1)
+
+
 # --- overrides -------------------------------------------------------------------------------------
 class Asked(rgrad.Tensor):
     @classmethod

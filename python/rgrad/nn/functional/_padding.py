@@ -31,8 +31,8 @@ def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
                 f"pad: the length must be non-negative, but size {input.size(d)} of dimension {d} with paddings "
                 f"{before} and {after} gives {input.size(d) + before + after}"
             )
-    # A write to a part of what no transform follows: one copy, whatever the number of dimensions.
-    if min(pad, default=-1) >= 0 and _core._level_of(input) == 0:
+    # One copy pads all dimensions. Inside of a transform the result, which is not the transform's, cannot be written.
+    if min(pad, default=0) >= 0 and max(pad, default=0) > 0 and _core._level_of(input) == 0:
         sizes = [size + sum(sides.get(d, (0, 0))) for d, size in enumerate(input.shape)]
         result = _laid_out_as(input, _core.full(sizes, value, dtype=input.dtype, device=input.device))
         inside = result
@@ -60,7 +60,8 @@ def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
                 parts.insert(at, _laid_out_as(input, part))
         if len(parts) > 1:
             result = _core.cat(parts, d)
-    return input.clone() if result is input else _laid_out_as(input, result)
+    # What only takes away keeps the order of the input's memory.
+    return _laid_out_as(input, result) if max(pad, default=0) > 0 else result.clone()
 
 
 def _pieces(mode: str, x: Tensor, d: int, before: int, after: int) -> list[Tensor]:
@@ -187,9 +188,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     for d, before, after in sides:
         parts = _pieces(mode, result, d, before, after)
         result = _core.cat(parts, d) if len(parts) > 1 else parts[0]
-    if mode == "circular":
-        return result.clone() if result is input else result.contiguous()
-    return result.clone() if result is input else _laid_out_as(input, result)
+    if result is input:
+        return input.clone()
+    if max(pad) <= 0:
+        # Nothing was joined: it is a view of the input.
+        result = result.clone()
+    return result.contiguous() if mode == "circular" else _laid_out_as(input, result)
 
 
 # How many dimensions are padded, of a tensor of how many.

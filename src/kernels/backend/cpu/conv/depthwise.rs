@@ -18,6 +18,8 @@ use std::ops::Range;
 const TASK: usize = 1 << 18;
 /// Numbers of a task's copy of an image, which stay in the first caches.
 const COPY: usize = 1 << 14;
+/// The most lanes of a vector. Rows are copied in whole vectors: the last one writes up to so many positions beyond its row.
+const MOST_LANES: usize = 16;
 /// The most positions that are summed up at once: with a weight they fit the registers of AVX2.
 const AT_ONCE: usize = 12;
 
@@ -28,20 +30,20 @@ pub(super) fn fits<'a, T: CoreNumber>(g: &Gather<'a, T>) -> Option<&'a GatherPha
     let (p, (_, lanes)) = (&f.patches, widths::<T>(g.isa));
     let [a, _, c] = &p.axes;
     let is_depthwise = (g.rows, g.channels) == (1, 1) && g.groups >= lanes && p.taps() > 0 && p.positions() > 0;
-    let is_flat = (a.out, a.size) == (1, 1) && a.taps[..] == [(0, 0)] && c.stride <= 2;
-    let fits = is_depthwise && is_flat && f.places.step == [1; 3] && g.isa != InstructionSet::Base;
-    (fits && Copied::of(p, 0..1).size() * lanes <= COPY).then_some(f)
+    let has_one_plane = (a.out, a.size) == (1, 1) && a.taps[..] == [(0, 0)];
+    let fits = is_depthwise && has_one_plane && f.places.step == [1; 3] && c.stride <= 2 && g.isa != InstructionSet::Base;
+    (fits && PaddedRows::of(p, 0..1).size() * lanes <= COPY).then_some(f)
 }
 
-/// What some rows of positions read, with its padding.
+/// The part of an image, with its padding, that some rows of positions read. Sizes count elements of one channel.
 #[derive(Debug, Clone)]
-struct Copied {
+struct PaddedRows {
     /// Elements of a row, and rows.
     pitch: usize,
     rows: usize,
     /// Padding before each row.
     left: usize,
-    /// Rows of the image, and where the first one goes.
+    /// The rows of the image that are read, and the rows of padding before them.
     image: Range<usize>,
     top: usize,
     /// Where each tap of the first position lies.
@@ -50,8 +52,8 @@ struct Copied {
     step: usize,
 }
 
-impl Copied {
-    fn of(p: &Patches, rows: Range<usize>) -> Copied {
+impl PaddedRows {
+    fn of(p: &Patches, rows: Range<usize>) -> PaddedRows {
         let [_, b, c] = &p.axes;
         let ahead = |least: isize| (-least).max(0) as usize;
         // From the first element that is read, or the image's first one, to the last one.
@@ -64,12 +66,12 @@ impl Copied {
         let top = ahead(first).min(height);
         let shift = |y: isize, x: isize| ((y - b.least()) as usize) * pitch + (x + left as isize) as usize;
         let taps = b.taps.iter().flat_map(|y| c.taps.iter().map(move |x| (y.0, x.0))).map(|(y, x)| shift(y, x)).collect();
-        Copied { pitch, rows: height, left, image, top, taps, step: b.stride * pitch }
+        PaddedRows { pitch, rows: height, left, image, top, taps, step: b.stride * pitch }
     }
 
-    /// Elements, with room for the last vectors of the last row.
+    /// Elements, with room behind the last row.
     fn size(&self) -> usize {
-        self.rows * self.pitch + 16
+        self.rows * self.pitch + MOST_LANES
     }
 }
 
@@ -90,7 +92,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
     let (taps, (_, lanes)) = (p.taps(), widths::<T>(g.isa));
     let blocks = g.groups.div_ceil(lanes);
     // As many rows as may be, as even as they can.
-    let one = Copied::of(p, 0..1);
+    let one = PaddedRows::of(p, 0..1);
     let most = 1 + (COPY / lanes - one.size()) / one.step;
     let rows = b.out.div_ceil(b.out.div_ceil(most));
     let together = (TASK / (rows * c.out * lanes * taps)).clamp(1, blocks);
@@ -136,7 +138,7 @@ unsafe fn task<T: CoreNumber, S: StoredAs<T>>(
     let p = &f.patches;
     let c = &p.axes[2];
     let (plane, to_plane, (_, lanes)) = (p.plane(), p.positions(), widths::<T>(g.isa));
-    let copied = Copied::of(p, task.rows.clone());
+    let copied = PaddedRows::of(p, task.rows.clone());
     let (read, count) = (copied.image.len() * c.size, task.rows.len() * c.out);
     let (_copy, copy) = room::<T>(copied.size() * lanes);
     let (_sums, sums) = room::<T>(count * lanes);

@@ -193,11 +193,11 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
 unsafe fn run<T: CoreNumber, S: StoredAs<T>>(gather: &Gather<'_, T>, x: *const S, y: *mut S) -> bool {
     // SAFETY: the caller's.
     unsafe {
-        let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
         if let Some(phase) = depthwise::fits(gather) {
             depthwise::run(gather, phase, x, y);
             return false;
         }
+        let taps = gather.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
         if gather.rows <= FEW && (taps >= 3 || gather.rows * gather.channels == 1) || direct::is_faster(gather) {
             direct::gather(gather, x, y);
             return false;

@@ -106,24 +106,19 @@ pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const 
             }
         }
     };
-    let whole = |i: usize| {
-        if !s.across {
-            // Its chunks follow each other.
-            // SAFETY: see above.
-            let all = unsafe { from_raw_parts(x.get().add(i * s.count()), s.count()) };
-            // SAFETY: see above.
-            put(i, 0..walk.pieces(), &unsafe { moments(all).put(&{ to }, i, eps) });
-            return;
-        }
+    let of_chunks = |i: usize| {
         let all = |shift: T, begun: (f64, f64), from: usize| {
             let rest = total((from..walk.pieces()).map(|p| sums(i, p, shift)));
             Moments::new(shift, (begun.0 + rest.0, begun.1 + rest.1), s.count())
         };
         let (shift, begun) = first(i);
-        let mut found = all(shift, begun, 1);
-        if found.is_poor {
-            found = all(T::narrow(found.mean), (0.0, 0.0), 0);
-        }
+        let found = all(shift, begun, 1);
+        if found.is_poor { all(T::narrow(found.mean), (0.0, 0.0), 0) } else { found }
+    };
+    let whole = |i: usize| {
+        // The chunks of a mean follow each other, unless it goes across images.
+        // SAFETY: see above.
+        let found = if s.across { of_chunks(i) } else { moments(unsafe { from_raw_parts(x.get().add(i * s.count()), s.count()) }) };
         // SAFETY: see above.
         put(i, 0..walk.pieces(), &unsafe { found.put(&{ to }, i, eps) });
     };

@@ -1,6 +1,6 @@
-//! Convolutions with few results for each patch, or with small patches, as the first one of a network has: packing would
-//! cost more than the product, or a good part of it. Vectors go along the rows of strips, where each tap is a shift: `rows` where the results of a
-//! row are neighbours, `in_turn` where those of two phases are, and `weight` for the gradient of the kernel.
+//! Convolutions with few results for each patch, or with small patches, as the first one of a network has: packing would cost more than the product,
+//! or a good part of it. Vectors go along the rows of strips, where each tap is a shift: `rows` where the results of a row are neighbours, `in_turn`
+//! where those of two phases are, and `weight` for the gradient of the kernel.
 //!
 //! Not here: strips themselves (`geometry`, `patches`).
 
