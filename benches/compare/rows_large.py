@@ -272,6 +272,15 @@ MOVED = [
     bound(
         "log_softmax_rows", "log_softmax, 2048x1024", lambda lib, a, b: lib.log_softmax(a, 1), 2048, 1024, moved=MB16
     ),
+    bound("softmax_narrow", "softmax, 20000x16", lambda lib, a, b: lib.softmax(a, 1), 20000, 16, moved=8 * 320_000),
+    bound(
+        "log_softmax_narrow",
+        "log_softmax, 20000x10",
+        lambda lib, a, b: lib.log_softmax(a, 1),
+        20000,
+        10,
+        moved=8 * 200_000,
+    ),
     with_gradient(
         "log_softmax_grad",
         "log_softmax there and back, 2048x1024",

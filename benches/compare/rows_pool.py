@@ -84,6 +84,24 @@ ROWS: list[Row] = [
         (8, 512, 7, 7),
     ),
     *pooled(
+        "adaptive_pool_small",
+        "adaptive_avg_pool2d to 3x3, 8x512x7x7",
+        lambda T, x: T.nn.functional.adaptive_avg_pool2d(x, 3),
+        (8, 512, 7, 7),
+    ),
+    *pooled(
+        "avg_pool_same",
+        "avg_pool2d, 3x3 by 1 with padding, 8x256x14x14",
+        lambda T, x: T.nn.functional.avg_pool2d(x, 3, 1, 1),
+        (8, 256, 14, 14),
+    ),
+    *pooled(
+        "max_pool_same",
+        "max_pool2d, 3x3 by 1 with padding, 8x256x14x14",
+        lambda T, x: T.nn.functional.max_pool2d(x, 3, 1, 1),
+        (8, 256, 14, 14),
+    ),
+    *pooled(
         "pad_small",
         "pad by 1, 4x64x28x28",
         lambda T, x: T.nn.functional.pad(x, (1, 1, 1, 1)),

@@ -48,15 +48,19 @@ pub(super) unsafe fn pool(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>
                     Some(v) => pool::Places::positions(v.ptr().cast()),
                 };
                 let starts = if given { from(1).cast() } else { std::ptr::null() };
-                typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?);
+                match out.dtype {
+                    DType::F32 => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
+                    DType::F64 => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
+                    _ => typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?),
+                }
             }
             PoolPass::MaxAdjoint if views[1].dtype == DType::U8 => {
                 float!(out.dtype, T => pool::max_adjoint_of_taps::<T>(p, from(0).cast(), from(1), out.ptr().cast())?);
             }
             PoolPass::MaxAdjoint => float!(out.dtype, T => pool::max_adjoint::<T>(p, from(0).cast(), from(1).cast(), out.ptr().cast())?),
             PoolPass::Average(divisor) => match out.dtype {
-                DType::F32 => pool::average::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
-                DType::F64 => pool::average::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                DType::F32 => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
+                DType::F64 => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
                 DType::I64 => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
                 d => return Err(not_floating(d)),
             },

@@ -19,6 +19,7 @@ pub mod copy;
 pub mod cummax;
 mod epilogue;
 pub mod grid;
+mod in_lanes;
 pub mod index;
 pub mod math;
 pub mod matmul;

@@ -37,6 +37,11 @@ impl WindowAxis {
         if self.adaptive { Self::share(o, self.output, self.input) as isize } else { (o * self.stride) as isize - self.pad as isize }
     }
 
+    /// Behind which place window `o` ends; inside the padding where it does.
+    pub fn end(&self, o: usize) -> isize {
+        self.start(o) + if self.adaptive { self.taps(o).len() } else { (self.kernel - 1) * self.dilation + 1 } as isize
+    }
+
     /// Which positions of window `o`, of `kernel`, lie inside the input.
     pub fn taps(&self, o: usize) -> Range<usize> {
         let start = self.start(o);

@@ -6,6 +6,7 @@ use super::gather::{Gather, GatherPhase};
 use super::geometry::{Axis, Patches};
 use super::patches::{clear, room, widen};
 use crate::backend::cpu::epilogue::ImageEpilogue;
+use crate::backend::cpu::in_lanes::{COPY, PaddedRows, copy_in, copy_out};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -16,10 +17,6 @@ use std::ops::Range;
 
 /// Multiply-adds of one task.
 const TASK: usize = 1 << 18;
-/// Numbers of a task's copy of an image, which stay in the first caches.
-const COPY: usize = 1 << 14;
-/// The most lanes of a vector. Rows are copied in whole vectors: the last one writes up to so many positions beyond its row.
-const MOST_LANES: usize = 16;
 /// The most positions that are summed up at once: with a weight they fit the registers of AVX2.
 const AT_ONCE: usize = 12;
 
@@ -32,47 +29,15 @@ pub(super) fn fits<'a, T: CoreNumber>(g: &Gather<'a, T>) -> Option<&'a GatherPha
     let is_depthwise = (g.rows, g.channels) == (1, 1) && g.groups >= lanes && p.taps() > 0 && p.positions() > 0;
     let has_one_plane = (a.out, a.size) == (1, 1) && a.taps[..] == [(0, 0)];
     let fits = is_depthwise && has_one_plane && f.places.step == [1; 3] && c.stride <= 2 && g.isa != InstructionSet::Base;
-    (fits && PaddedRows::of(p, 0..1).size() * lanes <= COPY).then_some(f)
+    (fits && rows_of(p, &(0..1)).size() * lanes <= COPY).then_some(f)
 }
 
-/// The part of an image, with its padding, that some rows of positions read. Sizes count elements of one channel.
-#[derive(Debug, Clone)]
-struct PaddedRows {
-    /// Elements of a row, and rows.
-    pitch: usize,
-    rows: usize,
-    /// Padding before each row.
-    left: usize,
-    /// The rows of the image that are read, and the rows of padding before them.
-    image: Range<usize>,
-    top: usize,
-    /// Where each tap of the first position lies.
-    taps: Vec<usize>,
-    /// Elements between rows of positions.
-    step: usize,
-}
-
-impl PaddedRows {
-    fn of(p: &Patches, rows: Range<usize>) -> PaddedRows {
-        let [_, b, c] = &p.axes;
-        let ahead = |least: isize| (-least).max(0) as usize;
-        // From the first element that is read, or the image's first one, to the last one.
-        let left = ahead(c.least());
-        let last = |a: &Axis, positions: usize| ((positions - 1) * a.stride) as isize + a.most();
-        let pitch = left + (last(c, c.out) + 1).max(c.size as isize) as usize;
-        let first = (rows.start * b.stride) as isize + b.least();
-        let height = (last(b, rows.end) + 1 - first) as usize;
-        let image = first.clamp(0, b.size as isize) as usize..(first + height as isize).clamp(0, b.size as isize) as usize;
-        let top = ahead(first).min(height);
-        let shift = |y: isize, x: isize| ((y - b.least()) as usize) * pitch + (x + left as isize) as usize;
-        let taps = b.taps.iter().flat_map(|y| c.taps.iter().map(move |x| (y.0, x.0))).map(|(y, x)| shift(y, x)).collect();
-        PaddedRows { pitch, rows: height, left, image, top, taps, step: b.stride * pitch }
-    }
-
-    /// Elements, with room behind the last row.
-    fn size(&self) -> usize {
-        self.rows * self.pitch + MOST_LANES
-    }
+/// The part of an image that some rows of positions read.
+fn rows_of(p: &Patches, rows: &Range<usize>) -> PaddedRows {
+    let [_, b, c] = &p.axes;
+    let end = |a: &Axis, positions: usize| ((positions - 1) * a.stride) as isize + a.most() + 1;
+    let first = (rows.start * b.stride) as isize + b.least();
+    PaddedRows::of(first..end(b, rows.end), c.least()..end(c, c.out), (b.size, c.size))
 }
 
 /// Some rows of positions of an image, of some blocks of channels.
@@ -92,8 +57,8 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
     let (taps, (_, lanes)) = (p.taps(), widths::<T>(g.isa));
     let blocks = g.groups.div_ceil(lanes);
     // As many rows as may be, as even as they can.
-    let one = PaddedRows::of(p, 0..1);
-    let most = 1 + (COPY / lanes - one.size()) / one.step;
+    let one = rows_of(p, &(0..1));
+    let most = 1 + (COPY / lanes - one.size()) / (b.stride * one.pitch);
     let rows = b.out.div_ceil(b.out.div_ceil(most));
     let together = (TASK / (rows * c.out * lanes * taps)).clamp(1, blocks);
     let mut tasks = Vec::new();
@@ -136,20 +101,23 @@ unsafe fn task<T: CoreNumber, S: StoredAs<T>>(
     y: *mut S,
 ) {
     let p = &f.patches;
-    let c = &p.axes[2];
+    let [_, b, c] = &p.axes;
     let (plane, to_plane, (_, lanes)) = (p.plane(), p.positions(), widths::<T>(g.isa));
-    let copied = PaddedRows::of(p, task.rows.clone());
-    let (read, count) = (copied.image.len() * c.size, task.rows.len() * c.out);
+    let copied = rows_of(p, &task.rows);
+    // Where each tap of the first position lies, and the elements between rows of positions.
+    let (first, step) = ((task.rows.start * b.stride) as isize, b.stride * copied.pitch);
+    let taps: Vec<usize> = b.taps.iter().flat_map(|y| c.taps.iter().map(|x| copied.place(first + y.0, x.0))).collect();
+    let (read, count) = (copied.plane.len() * c.size, task.rows.len() * c.out);
     let (_copy, copy) = room::<T>(copied.size() * lanes);
     let (_sums, sums) = room::<T>(count * lanes);
     // Numbers of elements of another type.
     let (_wide, wide) = room::<T>(if S::SAME { 0 } else { lanes * read.max(count) });
     // SAFETY: there is room.
     unsafe { clear(copied.size() * lanes, copy) };
-    let first = copy.wrapping_add((copied.top * copied.pitch + copied.left) * lanes);
+    let inner = copy.wrapping_add(copied.inner() * lanes);
     for block in task.blocks.clone() {
         let channels = lanes.min(g.groups - block * lanes);
-        let x = x.wrapping_add(task.image * p.image + block * lanes * plane + copied.image.start * c.size);
+        let x = x.wrapping_add(task.image * p.image + block * lanes * plane + copied.plane.start * c.size);
         let y = y.wrapping_add(task.image * f.places.image + block * lanes * to_plane + task.rows.start * c.out);
         // SAFETY: the caller's; there is room.
         unsafe {
@@ -159,11 +127,11 @@ unsafe fn task<T: CoreNumber, S: StoredAs<T>>(
                 (0..channels).for_each(|i| widen::<T, S>(g.isa, read, x.wrapping_add(i * plane), wide.wrapping_add(i * read)));
                 (wide.cast_const(), read)
             };
-            copy_in::<T>(g.isa, (channels, from_plane), (copied.image.len(), c.size), from, first, copied.pitch);
+            copy_in::<T>(g.isa, (channels, from_plane), (copied.plane.len(), c.size), from, inner, copied.pitch, T::ZERO);
             let of_block = &weights[block * (p.taps() + 1) * lanes..];
             for r in 0..task.rows.len() {
-                let (from, to) = (copy.cast_const().wrapping_add(r * copied.step * lanes), sums.wrapping_add(r * c.out * lanes));
-                sum_row::<T>(g.isa, (c.out, c.stride), from, &copied.taps, of_block.as_ptr(), to);
+                let (from, to) = (copy.cast_const().wrapping_add(r * step * lanes), sums.wrapping_add(r * c.out * lanes));
+                sum_row::<T>(g.isa, (c.out, c.stride), from, &taps, of_block.as_ptr(), to);
             }
             if S::SAME {
                 copy_out::<T>(g.isa, (channels, to_plane), count, sums.cast_const(), y.cast());
@@ -176,61 +144,6 @@ unsafe fn task<T: CoreNumber, S: StoredAs<T>>(
             }
         }
         interrupt::check();
-    }
-}
-
-on_vectors! { not base:
-    /// Copies rows of so many channels, `plane` apart, as rows of positions, `pitch` apart, with channels as neighbours.
-    fn copy_in<T>(channels: (usize, usize), rows: (usize, usize), from: *const T, to: *mut T, pitch: usize) = copy_in_on
-}
-
-/// # Safety
-/// They are readable, and writable with a vector of positions behind the last one.
-#[inline(always)]
-unsafe fn copy_in_on<V: PanelVector>(
-    (channels, plane): (usize, usize),
-    (rows, len): (usize, usize),
-    from: *const V::Number,
-    to: *mut V::Number,
-    pitch: usize,
-) {
-    for r in 0..rows {
-        for j in (0..len).step_by(V::LANES) {
-            let (from, to) = (from.wrapping_add(r * len + j), to.wrapping_add((r * pitch + j) * V::LANES));
-            // SAFETY: the caller's. Zeros behind a row go to padding, or to where the next row goes later.
-            unsafe {
-                if len - j >= V::LANES && channels == V::LANES {
-                    V::put_transposed(|i| V::load(from.wrapping_add(i * plane)), to, V::LANES);
-                } else {
-                    let n = V::LANES.min(len - j);
-                    let row = |i: usize| if i < channels { V::load_first(from.wrapping_add(i * plane), n) } else { V::zero() };
-                    V::put_transposed(row, to, V::LANES);
-                }
-            }
-        }
-    }
-}
-
-on_vectors! { not base:
-    /// Copies results of so many channels as planes, `plane` apart.
-    fn copy_out<T>(channels: (usize, usize), count: usize, from: *const T, to: *mut T) = copy_out_on
-}
-
-/// # Safety
-/// They are readable and writable.
-#[inline(always)]
-unsafe fn copy_out_on<V: PanelVector>((channels, plane): (usize, usize), count: usize, from: *const V::Number, to: *mut V::Number) {
-    let whole = if channels == V::LANES { count / V::LANES * V::LANES } else { 0 };
-    // SAFETY: the caller's.
-    unsafe {
-        for j in (0..whole).step_by(V::LANES) {
-            V::put_transposed(|i| V::load(from.add((j + i) * V::LANES)), to.add(j), plane);
-        }
-        for i in 0..channels {
-            for j in whole..count {
-                *to.add(i * plane + j) = *from.add(j * V::LANES + i);
-            }
-        }
     }
 }
 

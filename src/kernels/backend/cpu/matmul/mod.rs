@@ -7,6 +7,7 @@
 //! threads.
 
 mod array_vector;
+pub mod choices;
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
 mod integers;

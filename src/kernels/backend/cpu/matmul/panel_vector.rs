@@ -4,6 +4,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::array_vector::sum_of;
+use super::choices::Choices;
 use super::panels::DepthPlace;
 #[cfg(target_arch = "x86_64")]
 use super::shuffles::*;
@@ -30,7 +31,7 @@ pub trait CoreNumber: Numeric {
 /// # Safety
 /// (of each function) The machine has the instruction set; memory that is named is readable or writable.
 #[allow(clippy::missing_safety_doc, reason = "the same for all; see the trait")]
-pub trait PanelVector: Copy + 'static {
+pub trait PanelVector: Choices + 'static {
     type Number: CoreNumber;
     const LANES: usize;
     /// The most rows of a tile. Its sums, vectors and one factor fit the registers.

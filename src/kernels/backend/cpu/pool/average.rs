@@ -6,13 +6,14 @@ use crate::backend::cpu::memory::room::with_room;
 use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::interrupt::Ticks;
 use crate::backend::requests::{Pool, PoolDivisor, WindowAxis};
+use std::ops::Range;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// The share of each axis in what a sum is divided by.
-struct Counts([Vec<i64>; 3]);
+pub(super) struct Counts([Vec<i64>; 3]);
 
 impl Counts {
-    fn of(p: &Pool, divisor: PoolDivisor) -> Counts {
+    pub fn of(p: &Pool, divisor: PoolDivisor) -> Counts {
         let along = |axis: usize| {
             let a: &WindowAxis = &p.axes[axis];
             let mut all = with_room(a.output);
@@ -31,6 +32,12 @@ impl Counts {
             all
         };
         Counts([along(0), along(1), along(2)])
+    }
+
+    /// Those of some rows of windows of the first plane.
+    pub fn of_rows<T: Pooled>(&self, rows: Range<usize>) -> Vec<T> {
+        let others = rows.map(|r| self.0[0][0].saturating_mul(self.0[1][r]));
+        others.flat_map(|others| self.0[2].iter().map(move |n| T::of_count(n.saturating_mul(others)))).collect()
     }
 
     /// Those of a tile's windows.
@@ -111,7 +118,7 @@ pub unsafe fn average<T: Pooled>(p: &Pool, divisor: PoolDivisor, x: *const T, y:
     });
 }
 
-/// The adjoint of `average`: each element gets its share of the windows that it is in.
+/// As `super::average_adjoint`, row by row.
 ///
 /// # Safety
 /// As for `average`.

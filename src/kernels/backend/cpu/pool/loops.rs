@@ -38,6 +38,7 @@ pub trait Pooled: Numeric {
     /// Divided by `n`, which is not zero; integers are truncated.
     fn over(self, n: Self) -> Self;
     fn of_count(n: i64) -> Self;
+    fn as_count(self) -> i64;
 }
 
 macro_rules! floats {
@@ -51,6 +52,10 @@ macro_rules! floats {
             #[inline(always)]
             fn of_count(n: i64) -> Self {
                 n as $t
+            }
+            #[inline(always)]
+            fn as_count(self) -> i64 {
+                self as i64
             }
         }
     )+ };
@@ -69,6 +74,11 @@ macro_rules! integers {
             #[allow(trivial_numeric_casts, reason = "one macro for all integers")]
             fn of_count(n: i64) -> Self {
                 n as $t
+            }
+            #[inline(always)]
+            #[allow(trivial_numeric_casts, reason = "as above")]
+            fn as_count(self) -> i64 {
+                self as i64
             }
         }
     )+ };

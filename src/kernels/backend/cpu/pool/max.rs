@@ -80,6 +80,27 @@ impl Places {
         Places::Taps(SharedPointer::new(to))
     }
 
+    /// Writes taps that are numbers of an element's type, or places: such numbers and where windows start.
+    ///
+    /// # Safety
+    /// There is one for each behind `at`, which nobody else writes.
+    pub(super) unsafe fn put<T: Pooled>(&self, at: usize, from: &[T], starts: &[i64]) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                Places::Nowhere => {}
+                Places::Positions(to) => {
+                    let to = from_raw_parts_mut(to.at(at), from.len());
+                    to.iter_mut().zip(from).zip(starts).for_each(|((to, n), start)| *to = n.as_count() + start);
+                }
+                Places::Taps(to) => {
+                    let to = from_raw_parts_mut(to.at(at), from.len());
+                    to.iter_mut().zip(from).for_each(|(to, n)| *to = n.as_count() as u8);
+                }
+            }
+        }
+    }
+
     /// # Safety
     /// There are `n` of them behind `at`, which nobody else writes.
     unsafe fn fill_zero(&self, at: usize, n: usize) {
@@ -277,14 +298,15 @@ pub unsafe fn max_adjoint<T: Pooled>(p: &Pool, g: *const T, indices: *const i64,
     checked(bad.into_inner(), plane)
 }
 
-fn checked(bad: i64, plane: usize) -> Result<()> {
+/// An error, if a place was found that is outside its plane.
+pub(super) fn checked(bad: i64, plane: usize) -> Result<()> {
     match bad {
         -1 => Ok(()),
         i => Err(Error::runtime(format!("Found an invalid max index: {i} (a plane has {plane} elements)"))),
     }
 }
 
-/// As `max_adjoint`, of taps.
+/// As `super::max_adjoint_of_taps`, row by row.
 ///
 /// # Errors
 /// A tap is outside its plane.
