@@ -6,6 +6,7 @@
 
 use super::matmul::on_vectors::on_vectors;
 use super::matmul::panel_vector::{CoreNumber, PanelVector};
+use super::reduce::reducers::Numeric;
 use std::ops::Range;
 
 /// Numbers of a task's copy, which stay in the first caches.
@@ -114,4 +115,69 @@ unsafe fn copy_out_on<V: PanelVector>((planes, apart): (usize, usize), count: us
             }
         }
     }
+}
+
+on_vectors! { not base:
+    /// Rows of `n` elements as columns: element `j` of row `i` goes to `j * step + i`.
+    fn turn_in<T>(rows: usize, n: usize, from: *const T, to: *mut T, step: usize) = turn_in_on
+}
+
+/// # Safety
+/// They are readable, and writable for whole vectors of rows and of elements; a step is at least so many rows.
+#[inline(always)]
+unsafe fn turn_in_on<V: PanelVector>(rows: usize, n: usize, from: *const V::Number, to: *mut V::Number, step: usize) {
+    for i in (0..rows).step_by(V::LANES) {
+        let many = V::LANES.min(rows - i);
+        for j in (0..n).step_by(V::LANES) {
+            let (from, to) = (from.wrapping_add(i * n + j), to.wrapping_add(j * step + i));
+            // SAFETY: the caller's.
+            unsafe {
+                if many == V::LANES && n - j >= V::LANES {
+                    V::put_transposed(|r| V::load(from.wrapping_add(r * n)), to, step);
+                } else {
+                    let inside = V::LANES.min(n - j);
+                    let row = |r: usize| if r < many { V::load_first(from.wrapping_add(r * n), inside) } else { V::zero() };
+                    V::put_transposed(row, to, step);
+                }
+            }
+        }
+    }
+}
+
+on_vectors! { not base:
+    /// The inverse of `turn_in`.
+    fn turn_out<T>(rows: usize, n: usize, from: *const T, to: *mut T, step: usize) = turn_out_on
+}
+
+/// # Safety
+/// They are writable, and readable for whole vectors of rows and of elements; a step is at least so many rows.
+#[inline(always)]
+unsafe fn turn_out_on<V: PanelVector>(rows: usize, n: usize, from: *const V::Number, to: *mut V::Number, step: usize) {
+    let mut square = [V::Number::ZERO; MOST_LANES * MOST_LANES];
+    for i in (0..rows).step_by(V::LANES) {
+        let many = V::LANES.min(rows - i);
+        for j in (0..n).step_by(V::LANES) {
+            // SAFETY: the caller's.
+            unsafe {
+                if many == V::LANES && n >= V::LANES {
+                    // The last square begins before those before it end.
+                    let j = j.min(n - V::LANES);
+                    let from = from.wrapping_add(j * step + i);
+                    V::put_transposed(|c| V::load(from.wrapping_add(c * step)), to.wrapping_add(i * n + j), n);
+                } else {
+                    let from = from.wrapping_add(j * step + i);
+                    V::put_transposed(|c| V::load(from.wrapping_add(c * step)), square.as_mut_ptr(), V::LANES);
+                    for r in 0..many {
+                        let to = to.wrapping_add((i + r) * n + j);
+                        V::load(square.as_ptr().add(r * V::LANES)).store_first(to, V::LANES.min(n - j));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Elements of turned rows, with room for whole vectors.
+pub(super) fn turned_size(n: usize, step: usize) -> usize {
+    n.next_multiple_of(MOST_LANES) * step
 }

@@ -10,6 +10,8 @@ const LANES: usize = 32;
 const SAMPLE: usize = 64;
 /// Rows whose column sums stay in the elements' type.
 const ROWS: usize = 64;
+/// Lanes of sums over turned rows.
+pub(super) const TURNED: usize = 16;
 /// Columns that are summed together.
 pub(super) const COLUMNS: usize = 256;
 
@@ -360,6 +362,66 @@ vectorised! {
         let g = &mut g[..n];
         for i in 0..n {
             g[i] = g[i] * a[i] + (x[i] - mean[i]) * b[i] + c[i];
+        }
+    }
+
+    /// Turned rows, `step` apart: `((x - mean) * scale + shift) * w + b`, over `x`. Weights are those of a turned row.
+    fn turned_affine(x: &mut [T], step: usize, lines: [&[T]; 3], w: &[T], b: &[T]) {
+        let [mean, scale, shift] = lines;
+        same_length!(n = mean, scale, shift);
+        for ((x, w), b) in x.chunks_mut(step).zip(w).zip(b) {
+            let x = &mut x[..n];
+            for j in 0..n {
+                x[j] = ((x[j] - mean[j]) * scale[j] + shift[j]) * *w + *b;
+            }
+        }
+    }
+
+    /// Turned rows: adds the sums of `g * w` and of `g * w * (x - mean)` to `s` and `q`.
+    fn turned_gradient_sums(g: &[T], x: &[T], step: usize, w: &[T], mean: &[T], sums: (&mut [T], &mut [T])) {
+        let (s, q) = sums;
+        let n = mean.len();
+        let (s, q) = (&mut s[..n], &mut q[..n]);
+        for ((g, x), w) in g.chunks(step).zip(x.chunks(step)).zip(w) {
+            let (g, x) = (&g[..n], &x[..n]);
+            for j in 0..n {
+                let v = g[j] * *w;
+                s[j] = s[j] + v;
+                q[j] = q[j] + v * (x[j] - mean[j]);
+            }
+        }
+    }
+
+    /// Turned rows: `g * w * a + (x - mean) * b + c`, over `g`.
+    fn turned_gradient_over(g: &mut [T], x: &[T], step: usize, w: &[T], mean: &[T], lines: [&[T]; 3]) {
+        let [a, b, c] = lines;
+        same_length!(n = mean, a, b, c);
+        for ((g, x), w) in g.chunks_mut(step).zip(x.chunks(step)).zip(w) {
+            let (g, x) = (&mut g[..n], &x[..n]);
+            for j in 0..n {
+                g[j] = g[j] * *w * a[j] + (x[j] - mean[j]) * b[j] + c[j];
+            }
+        }
+    }
+
+    /// Turned rows: adds `g * (x - mean) * rstd` to `dw`, and `g` to `db`, each element's in lanes.
+    fn turned_add_gradients(g: &[T], x: &[T], step: usize, mean: &[T], rstd: &[T], sums: (&mut [[T; TURNED]], &mut [[T; TURNED]])) {
+        same_length!(n = mean, rstd);
+        for (((g, x), dw), db) in g.chunks(step).zip(x.chunks(step)).zip(sums.0).zip(sums.1) {
+            let (mut w, mut b) = (*dw, *db);
+            let inputs = [&g[..n], &x[..n], mean, rstd].map(|of| of.as_chunks::<TURNED>());
+            let [(g, g_rest), (x, x_rest), (mean, mean_rest), (rstd, rstd_rest)] = inputs;
+            for (((g, x), mean), rstd) in g.iter().zip(x).zip(mean).zip(rstd) {
+                for j in 0..TURNED {
+                    w[j] = w[j] + g[j] * ((x[j] - mean[j]) * rstd[j]);
+                    b[j] = b[j] + g[j];
+                }
+            }
+            for (j, (((g, x), mean), rstd)) in g_rest.iter().zip(x_rest).zip(mean_rest).zip(rstd_rest).enumerate() {
+                w[j] = w[j] + *g * ((*x - *mean) * *rstd);
+                b[j] = b[j] + *g;
+            }
+            (*dw, *db) = (w, b);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Layer, group and batch norm. The input is seen as (outer, groups, channels, inner), and walked in one of three ways: `rows`, whose
-//! elements each have a weight (layer norm); `chunks` of the elements of one channel (group and batch norm of images); `columns` (batch norm
+//! Layer, group and batch norm. The input is seen as (outer, groups, channels, inner), and walked in one of four ways: `rows`, whose
+//! elements each have a weight (layer norm), or `narrow` ones; `chunks` of the elements of one channel (group and batch norm of images); `columns` (batch norm
 //! of vectors and of channels with few elements).
 //!
 //! Sums are taken of distances from a shift near the mean, in one pass: a large mean does not cancel. Where the shift turns out to be far
@@ -10,11 +10,17 @@
 mod chunks;
 mod columns;
 mod loops;
+mod narrow;
 mod rows;
 
 pub use loops::NormElement;
 
+use super::matmul::panel_vector::CoreNumber;
+use super::memory::room::filled;
+use super::num::InstructionSet;
 use crate::backend::requests::NormShape;
+use std::borrow::Cow;
+use std::slice::from_raw_parts;
 
 /// Elements that one task handles at least.
 const TASK: usize = 1 << 15;
@@ -63,11 +69,15 @@ impl<T: NormElement> Affine<T> {
     /// The weights (or ones) and biases (or zeros), each repeated `times`.
     ///
     /// # Safety
-    /// There are `n` of them.
-    unsafe fn expanded(&self, n: usize, times: usize) -> (Vec<T>, Vec<T>) {
+    /// There are `n` of them, which stay as they are.
+    unsafe fn expanded<'a>(&self, n: usize, times: usize) -> (Cow<'a, [T]>, Cow<'a, [T]>) {
         let all = |p: *const T, or: T| {
+            if p.is_null() {
+                return Cow::Owned(filled(or, n * times));
+            }
             // SAFETY: the caller's.
-            (0..n * times).map(|i| if p.is_null() { or } else { unsafe { *p.add(i / times) } }).collect()
+            let own = unsafe { from_raw_parts(p, n) };
+            if times == 1 { Cow::Borrowed(own) } else { own.iter().flat_map(|v| std::iter::repeat_n(*v, times)).collect() }
         };
         (all(self.weight, T::ONE), all(self.bias, T::ZERO))
     }
@@ -165,11 +175,12 @@ fn gradient_line<T: NormElement>(rstd: f64, (g, gx): (f64, f64), count: usize) -
 ///
 /// # Safety
 /// All have as many elements as the shape says; what is written overlaps nothing else.
-pub unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const T, affine: Affine<T>, y: *mut T, to: Stats<T>) {
+pub unsafe fn forward<T: NormElement + CoreNumber>(s: &NormShape, eps: f64, x: *const T, affine: Affine<T>, y: *mut T, to: Stats<T>) {
     // SAFETY: the caller's.
     unsafe {
         match way(s) {
             Way::Rows => rows::forward(s, eps, x, affine, y, to),
+            Way::Narrow(isa) => narrow::forward(isa, s, eps, x, affine, y, to),
             Way::Chunks => chunks::forward(s, eps, x, affine, y, to),
             Way::Columns => columns::forward(s, eps, x, affine, y, to),
         }
@@ -184,7 +195,7 @@ pub unsafe fn apply<T: NormElement>(s: &NormShape, eps: f64, from: [*const T; 3]
     // SAFETY: the caller's.
     unsafe {
         match way(s) {
-            Way::Rows => rows::apply(s, eps, from, affine, y),
+            Way::Rows | Way::Narrow(_) => rows::apply(s, eps, from, affine, y),
             Way::Chunks => chunks::apply(s, eps, from, affine, y),
             Way::Columns => columns::apply(s, eps, from, affine, y),
         }
@@ -197,7 +208,7 @@ pub unsafe fn apply<T: NormElement>(s: &NormShape, eps: f64, from: [*const T; 3]
 ///
 /// # Safety
 /// As for `forward`, but for that.
-pub unsafe fn backward<T: NormElement>(
+pub unsafe fn backward<T: NormElement + CoreNumber>(
     s: &NormShape,
     fixed: bool,
     from: [*const T; 4],
@@ -208,7 +219,8 @@ pub unsafe fn backward<T: NormElement>(
     // SAFETY: the caller's.
     unsafe {
         match way(s) {
-            Way::Rows => rows::backward(s, fixed, from, weight, dx, params),
+            Way::Narrow(isa) if !fixed => narrow::backward(isa, s, from, weight, dx, params),
+            Way::Rows | Way::Narrow(_) => rows::backward(s, fixed, from, weight, dx, params),
             Way::Chunks => chunks::backward(s, fixed, from, weight, dx, params),
             Way::Columns => columns::backward(s, fixed, from, weight, dx, params),
         }
@@ -217,6 +229,7 @@ pub unsafe fn backward<T: NormElement>(
 
 enum Way {
     Rows,
+    Narrow(InstructionSet),
     Chunks,
     Columns,
 }
@@ -224,7 +237,7 @@ enum Way {
 fn way(s: &NormShape) -> Way {
     match (s.across, s.inner < SHORT) {
         (true, true) => Way::Columns,
-        (false, true) => Way::Rows,
+        (false, true) => narrow::fits(s).map_or(Way::Rows, Way::Narrow),
         _ => Way::Chunks,
     }
 }

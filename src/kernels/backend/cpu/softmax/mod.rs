@@ -1,8 +1,9 @@
 //! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward. `lanes` has rows of `f32` with
-//! AVX-512. Not here: log-sum-exp alone (`reduce/logsumexp.rs`).
+//! AVX-512, `narrow` short rows. Not here: log-sum-exp alone (`reduce/logsumexp.rs`).
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+mod narrow;
 
 use super::num::{Base, F32, F64, KernelNumber, dispatch};
 use super::reduce::BlockProducer;
@@ -171,6 +172,10 @@ soft!(f64, rows_of_f64, F64);
 unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<f32>) {
     // SAFETY: the caller's; the features were found on this machine.
     unsafe {
+        if let Some(isa) = narrow::fits(pass, rows, n) {
+            narrow::rows(isa, pass, (rows, n), p, |width, p| dispatch!(columns, F32, (pass, n, narrow::STEP, width, p)));
+            return;
+        }
         #[cfg(target_arch = "x86_64")]
         match super::num::instruction_set() {
             super::num::InstructionSet::Avx512 => lanes::rows(pass, rows, n, p.x, p.g, p.out),
@@ -186,7 +191,13 @@ unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointe
 /// As for `rows_of`.
 unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<f64>) {
     // SAFETY: the caller's; the features were found on this machine.
-    unsafe { dispatch!(rows_of, F64, (pass, rows, n, p)) }
+    unsafe {
+        if let Some(isa) = narrow::fits(pass, rows, n) {
+            narrow::rows(isa, pass, (rows, n), p, |width, p| dispatch!(columns, F64, (pass, n, narrow::STEP, width, p)));
+            return;
+        }
+        dispatch!(rows_of, F64, (pass, rows, n, p))
+    }
 }
 
 /// Elements of a row between two checks for interrupts: a multiple of all numbers of lanes.
@@ -484,24 +495,25 @@ mod tests {
 
     #[test]
     fn rows_of_f32_agree_with_those_of_f64_whatever_their_length() {
-        for n in [1, 2, 15, 16, 17, 63, 64, 65, 1000, 5000] {
-            let s = SoftmaxShape { outer: 3, n, inner: 1 };
-            let x: Vec<f32> = (0..3 * n).map(|i| ((i * 7919) % 1013) as f32 / 64.0 - 8.0).collect();
-            let g: Vec<f32> = (0..3 * n).map(|i| ((i * 104_729) % 1009) as f32 / 1024.0 - 0.5).collect();
+        let sizes = [1, 2, 15, 16, 17, 31, 63, 64, 65, 1000, 5000];
+        for (outer, n) in sizes.into_iter().flat_map(|n| [(3, n), (90, n)]).filter(|(outer, n)| outer * n <= 15_000) {
+            let s = SoftmaxShape { outer, n, inner: 1 };
+            let x: Vec<f32> = (0..outer * n).map(|i| ((i * 7919) % 1013) as f32 / 64.0 - 8.0).collect();
+            let g: Vec<f32> = (0..outer * n).map(|i| ((i * 104_729) % 1009) as f32 / 1024.0 - 0.5).collect();
             let (wide_x, wide_g): (Vec<f64>, Vec<f64>) =
                 (x.iter().map(|v| f64::from(*v)).collect(), g.iter().map(|v| f64::from(*v)).collect());
             for log in [false, true] {
                 let (mut y, mut d, mut wide_y, mut wide_d) =
-                    (vec![f32::NAN; 3 * n], vec![f32::NAN; 3 * n], vec![0.0; 3 * n], vec![0.0; 3 * n]);
+                    (vec![f32::NAN; outer * n], vec![f32::NAN; outer * n], vec![0.0; outer * n], vec![0.0; outer * n]);
                 let (there, back) = (SoftmaxPass { log, backward: false }, SoftmaxPass { log, backward: true });
-                // SAFETY: all buffers have 3 * n elements.
+                // SAFETY: all buffers have outer * n elements.
                 unsafe {
                     f32::softmax(there, s, x.as_ptr(), std::ptr::null(), None, y.as_mut_ptr());
                     f32::softmax(back, s, y.as_ptr(), g.as_ptr(), None, d.as_mut_ptr());
                     f64::softmax(there, s, wide_x.as_ptr(), std::ptr::null(), None, wide_y.as_mut_ptr());
                     f64::softmax(back, s, wide_y.as_ptr(), wide_g.as_ptr(), None, wide_d.as_mut_ptr());
                 }
-                for i in 0..3 * n {
+                for i in 0..outer * n {
                     let scale = if log { wide_y[i].abs().max(1.0) } else { wide_y[i] };
                     assert!((f64::from(y[i]) - wide_y[i]).abs() <= 1e-6 * scale, "{n} {log}: {} {}", y[i], wide_y[i]);
                     assert!((f64::from(d[i]) - wide_d[i]).abs() <= 2e-6, "{n} {log}: {} {}", d[i], wide_d[i]);
