@@ -4,6 +4,7 @@
 //! the group searched for its position. In random data the k-th group is searched with probability 1/k. The traversal is not generic: it
 //! calls the loops that depend on the element type through a table.
 
+use super::arg_narrow;
 use super::cast::convert_fn;
 use super::memory::room::zeros;
 use super::num::instruction_set;
@@ -259,6 +260,18 @@ pub unsafe fn extreme(
             std::ptr::write_bytes(positions, 0, all);
         }
     }
+    if inner == 1
+        && let Some(isa) = arg_narrow::fits(outer, n)
+    {
+        // SAFETY: the caller's.
+        unsafe {
+            match dtype {
+                DType::F32 => return arg_narrow::extreme::<f32>(isa, max, (outer, n), x, values.cast(), positions),
+                DType::F64 => return arg_narrow::extreme::<f64>(isa, max, (outer, n), x, values.cast(), positions),
+                _ => {}
+            }
+        }
+    }
     let width = inner.min(COLUMNS);
     let strips = inner.div_ceil(COLUMNS);
     // Few long columns are cut into pieces; the result does not depend on the cuts.
@@ -376,6 +389,10 @@ mod tests {
             (2, 5000, 3),
             (1, 40_000, 20),
             (300, 3, 2),
+            (8, 1, 1),
+            (77, 10, 1),
+            (3000, 64, 1),
+            (400, 65, 1),
         ];
         for shape in shapes {
             let numel = shape.0 * shape.1 * shape.2;
@@ -399,7 +416,7 @@ mod tests {
         let x: Vec<i64> = (0..70_000).map(|i| i * 7919 % 1013 - 500).collect();
         let y: Vec<f64> = x.iter().map(|v| *v as f64).collect();
         let z: Vec<u8> = x.iter().map(|v| (v + 500) as u8).collect();
-        for shape in [(1, 70_000, 1), (7, 100, 100), (100, 70, 10)] {
+        for shape in [(1, 70_000, 1), (7, 100, 100), (100, 70, 10), (7000, 10, 1)] {
             let n = shape.0 * shape.2;
             let (mut v, mut w, mut u) = (vec![0i64; n], vec![0f64; n], vec![0u8; n]);
             let mut positions = [vec![0i64; n], vec![0i64; n], vec![0i64; n]];

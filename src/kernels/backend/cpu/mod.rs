@@ -9,6 +9,7 @@ mod answer_gemm;
 mod answer_pool;
 mod answer_random;
 mod answer_recurrent;
+mod arg_narrow;
 pub mod arg_reduce;
 pub mod attention;
 pub mod blocks;
