@@ -166,6 +166,12 @@ pub unsafe fn average_adjoint<T: Pooled + CoreNumber>(p: &Pool, divisor: PoolDiv
     }
 }
 
+/// Whether each window has an element inside, and a place in the plane is a number that floats can count.
+fn has_places(p: &Pool) -> bool {
+    let has_inside = p.has_taps() || p.axes.iter().all(|a| a.adaptive || *a == WindowAxis::ONE);
+    has_inside && p.plane() < 1 << 24
+}
+
 /// As `max`, of floats.
 ///
 /// # Errors
@@ -180,9 +186,7 @@ pub unsafe fn max_of_floats<T: Pooled + CoreNumber>(
     values: *mut T,
     places: Places,
 ) -> Result<()> {
-    // Windows without an element inside have no place to tell, and places must be numbers that floats can count.
-    let has_inside = p.axes.iter().all(|a| a.adaptive) || p.has_taps();
-    let fits = starts.is_null() && has_inside && p.plane() < 1 << 24;
+    let fits = starts.is_null() && has_places(p);
     // SAFETY: the caller's.
     unsafe {
         match Across::of::<T>(p, MOST).filter(|_| fits) {
@@ -268,6 +272,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn windows_with_places_have_an_element() {
+        let of = |w: WindowAxis| has_places(&Pool { op: "max", planes: 1, axes: [WindowAxis::ONE, w, w], pass: PoolPass::Fold });
+        assert!(of(WindowAxis::adaptive(5, 7)) && of(axis(7, 3, 2, 1, 1)));
+        assert!(!of(axis(5, 2, 1, 2, 1)) && !of(WindowAxis::adaptive(5000, 3)));
     }
 
     #[test]
