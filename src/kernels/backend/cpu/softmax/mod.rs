@@ -298,7 +298,7 @@ impl<T> SoftmaxPointers<T> {
 unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
-        match all.shared() {
+        match if C::SCALAR { NONE } else { all.shared() } {
             X => rows_sharing::<C, X>(pass, rows, n, all),
             G => rows_sharing::<C, G>(pass, rows, n, all),
             _ => rows_sharing::<C, NONE>(pass, rows, n, all),
@@ -363,7 +363,7 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
 unsafe fn columns<C: KernelNumber + Real>(pass: SoftmaxPass, n: usize, step: usize, width: usize, p: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
-        match p.shared() {
+        match if C::SCALAR { NONE } else { p.shared() } {
             X => columns_sharing::<C, X>(pass, n, step, width, p),
             G => columns_sharing::<C, G>(pass, n, step, width, p),
             _ => columns_sharing::<C, NONE>(pass, n, step, width, p),

@@ -26,6 +26,11 @@ on_vectors! {
     fn add_rows<T>(d: &DirectRows<'_, T>) = add_rows_on
 }
 
+/// Processors without AVX2 go row by row: their instances would be a hundredth of the module.
+const fn has_blocks<V: PanelVector>() -> bool {
+    cfg!(not(target_arch = "x86_64")) || size_of::<V>() > 16
+}
+
 /// # Safety
 /// The strip is readable, and the results are writable.
 #[inline(always)]
@@ -34,7 +39,9 @@ unsafe fn add_rows_on<V: PanelVector>(d: &DirectRows<'_, V::Number>) {
     for (first, count) in row_blocks(d.rows) {
         let mut next = 0;
         while let Some(StripRow { column, base, len }) = d.strip.rows.get(next).copied() {
-            if let Some((side, stride, pitch)) = block_of(d, next) {
+            if const { has_blocks::<V>() }
+                && let Some((side, stride, pitch)) = block_of(d, next)
+            {
                 // SAFETY: the caller's.
                 unsafe {
                     match (side, stride) {
