@@ -2,11 +2,11 @@
 //!
 //! Not here: all others (`arg_reduce`).
 
-use super::in_lanes::{turn_in, turned_size};
+use super::in_lanes::{WIDTH, turn_in, turned_size, turns};
 use super::matmul::on_vectors::on_vectors;
 use super::matmul::panel_vector::{CoreNumber, PanelVector};
 use super::memory::room::aligned;
-use super::num::{InstructionSet, instruction_set};
+use super::num::InstructionSet;
 use super::reduce::ReduceInput;
 use super::reduce::reducers::{Float, Numeric};
 use super::threads::{SharedPointer, parallel_for};
@@ -14,16 +14,12 @@ use crate::backend::interrupt;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
-/// Rows that are turned together.
-const WIDTH: usize = 64;
-/// The fewest rows, and the most elements of one.
-const FEW: usize = 8;
+/// The most elements of a row.
 const MOST: usize = 64;
 
 /// Whether rows are searched in this way, and for which instruction set.
 pub(super) fn fits(rows: usize, n: usize) -> Option<InstructionSet> {
-    let isa = instruction_set();
-    (isa != InstructionSet::Base && rows >= FEW && (1..=MOST).contains(&n)).then_some(isa)
+    turns(rows, n, MOST)
 }
 
 /// As `arg_reduce::extreme`, of rows.

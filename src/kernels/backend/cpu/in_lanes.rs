@@ -2,10 +2,12 @@
 //! short rows are, and elements that lie anywhere are read as whole vectors. Copies are squares that are transposed in registers. Short rows of one
 //! array are turned to columns likewise.
 //!
-//! Not here: what is computed of such rows (`conv/depthwise`, `pool/across`, `softmax/narrow`, `norm/narrow`).
+//! Not here: what is computed of such rows (`conv/depthwise`, `pool/across`), and of columns (`softmax/narrow`, `norm/narrow`, `arg_narrow`,
+//! `reduce/traversal`).
 
 use super::matmul::on_vectors::on_vectors;
 use super::matmul::panel_vector::{CoreNumber, PanelVector};
+use super::num::{InstructionSet, instruction_set};
 use super::reduce::reducers::Numeric;
 use std::ops::Range;
 
@@ -175,6 +177,16 @@ unsafe fn turn_out_on<V: PanelVector>(rows: usize, n: usize, from: *const V::Num
             }
         }
     }
+}
+
+/// Rows that are turned together, and the fewest that are.
+pub(super) const WIDTH: usize = 64;
+const FEW: usize = 8;
+
+/// The instruction set for which rows of `n` elements are turned: if there are a few rows, and at most `most` elements in each.
+pub(super) fn turns(rows: usize, n: usize, most: usize) -> Option<InstructionSet> {
+    let isa = instruction_set();
+    (isa != InstructionSet::Base && rows >= FEW && (1..=most).contains(&n)).then_some(isa)
 }
 
 /// Elements of turned rows, with room for whole vectors.

@@ -2,17 +2,14 @@
 
 use super::loops::{self, TURNED};
 use super::{Affine, Applied, Moments, NormElement, Stats, TASK, gradient_line};
-use crate::backend::cpu::in_lanes::{turn_in, turn_out, turned_size};
+use crate::backend::cpu::in_lanes::{WIDTH, turn_in, turn_out, turned_size, turns};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
 use crate::backend::cpu::memory::room::{AlignedRoom, aligned};
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
+use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::NormShape;
 
-/// Rows that are turned together.
-const WIDTH: usize = 64;
-/// The fewest rows, and the most elements of one.
-const FEW: usize = 8;
+/// The most elements of a row.
 const MOST: usize = 64;
 /// The most tasks that keep sums for each weight.
 const TASKS: usize = 64;
@@ -21,9 +18,7 @@ const TASKS: usize = 64;
 
 /// Whether rows are computed in this way, and for which instruction set.
 pub(super) fn fits(s: &NormShape) -> Option<InstructionSet> {
-    let isa = instruction_set();
-    let n = s.channels * s.inner;
-    (isa != InstructionSet::Base && s.groups == 1 && s.outer >= FEW && (1..=MOST).contains(&n)).then_some(isa)
+    if s.groups == 1 { turns(s.outer, s.channels * s.inner, MOST) } else { None }
 }
 
 /// Rows of some elements each.
@@ -44,8 +39,8 @@ impl NarrowRows {
         (TASK / self.n).max(self.rows.div_ceil(most)).next_multiple_of(WIDTH)
     }
 
-    fn room<T: CoreNumber>(&self) -> AlignedRoom<T> {
-        aligned(<T as crate::backend::cpu::reduce::reducers::Numeric>::ZERO, turned_size(self.n, WIDTH))
+    fn room<T: NormElement + CoreNumber>(&self) -> AlignedRoom<T> {
+        aligned(<T as NormElement>::ZERO, turned_size(self.n, WIDTH))
     }
 
     /// # Safety

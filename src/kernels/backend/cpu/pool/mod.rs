@@ -23,8 +23,8 @@ use across::Across;
 use loops::Pooled;
 
 /// The most elements of windows that are pooled across planes, and of those whose largest ones are given to. On one Zen 3 core windows of 121
-/// elements took a quarter of the time of rows, and largest ones of 25 an eighth; giving to 25 took a third. Steps along rows are as many for
-/// all sizes of windows where only one of their elements is given to.
+/// elements took a quarter of the time of rows, and largest ones of 25 an eighth; giving to 25 took a third. Along rows, giving
+/// takes one step a window, whatever its size.
 const MOST: usize = 256;
 const MOST_GIVEN_TO: usize = 64;
 

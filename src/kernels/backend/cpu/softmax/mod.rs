@@ -173,7 +173,7 @@ unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointe
     // SAFETY: the caller's; the features were found on this machine.
     unsafe {
         if let Some(isa) = narrow::fits(pass, rows, n) {
-            narrow::rows(isa, pass, (rows, n), p, |width, p| dispatch!(columns, F32, (pass, n, narrow::STEP, width, p)));
+            narrow::rows(isa, pass, (rows, n), p, |width, p| dispatch!(columns, F32, (pass, n, narrow::WIDTH, width, p)));
             return;
         }
         #[cfg(target_arch = "x86_64")]
@@ -193,7 +193,7 @@ unsafe fn rows_of_f64(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointe
     // SAFETY: the caller's; the features were found on this machine.
     unsafe {
         if let Some(isa) = narrow::fits(pass, rows, n) {
-            narrow::rows(isa, pass, (rows, n), p, |width, p| dispatch!(columns, F64, (pass, n, narrow::STEP, width, p)));
+            narrow::rows(isa, pass, (rows, n), p, |width, p| dispatch!(columns, F64, (pass, n, narrow::WIDTH, width, p)));
             return;
         }
         dispatch!(rows_of, F64, (pass, rows, n, p))

@@ -1,26 +1,23 @@
 //! Softmax of narrow rows: some of them are turned to columns, so that no step is along a row.
 
 use super::{SoftmaxPass, SoftmaxPointers};
-use crate::backend::cpu::in_lanes::{turn_in, turn_out, turned_size};
+use crate::backend::cpu::in_lanes::{turn_in, turn_out, turned_size, turns};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
 use crate::backend::cpu::memory::room::aligned;
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
+use crate::backend::cpu::num::InstructionSet;
 
-/// Rows that are turned together.
-const WIDTH: usize = 64;
-/// The fewest rows, and the most elements of one; of one whose sum's logarithm is taken, which is one number along a row.
-const FEW: usize = 8;
+pub(super) use crate::backend::cpu::in_lanes::WIDTH;
+
+/// The most elements of a row. Those of log-softmax may be longer: columns take the logarithms of many sums at once.
 const MOST: usize = 32;
 const MOST_OF_LOG: usize = 64;
 
 /// Whether rows are computed in this way, and for which instruction set.
 pub(super) fn fits(pass: SoftmaxPass, rows: usize, n: usize) -> Option<InstructionSet> {
-    let isa = instruction_set();
-    let most = if pass.log && !pass.backward { MOST_OF_LOG } else { MOST };
-    (isa != InstructionSet::Base && rows >= FEW && (1..=most).contains(&n)).then_some(isa)
+    turns(rows, n, if pass.log && !pass.backward { MOST_OF_LOG } else { MOST })
 }
 
-/// `columns` is the pass of columns.
+/// `columns` is the pass of so many columns, whose elements are `WIDTH` apart.
 ///
 /// # Safety
 /// As for `super::rows_of`; `fits` said so.
@@ -47,6 +44,3 @@ pub(super) unsafe fn rows<T: CoreNumber>(
         }
     }
 }
-
-/// Elements between those of a row.
-pub(super) const STEP: usize = WIDTH;

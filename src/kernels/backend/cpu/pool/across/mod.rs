@@ -120,7 +120,7 @@ fn largest(a: &WindowAxis) -> usize {
     if a.adaptive { (a.input.div_ceil(a.output.max(1)) + 1).min(a.input) } else { a.kernel }
 }
 
-/// Numbers as far as an element of that type can count.
+/// Whole numbers as elements, which hold them exactly.
 fn codes<T: Pooled>(of: impl Iterator<Item = usize>) -> Vec<T> {
     of.map(|n| T::of_count(n as i64)).collect()
 }
