@@ -38,17 +38,16 @@ impl Op for MaxUnpool {
         let (lead, own) = x.shape().split_at(x.rank() - self.size.len());
         let (planes, plane): (usize, usize) = (lead.iter().product(), self.size.iter().product());
         let shape: Dims = lead.iter().chain(&self.size).copied().collect();
-        if is_host(&at)
-            && let Some(bad) = at.elements::<i64>()?.iter().find(|i| *i as u64 >= plane as u64)
-        {
-            let size = self.size.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
-            return Err(Error::runtime(format!("Found an invalid max index: {bad} (output volumes are of size {size})")));
-        }
         let to = x.full_beside(&shape, Scalar::Int(0), x.dtype())?;
         let flat = |a: &Array, n: usize| a.with_layout(Layout::contiguous(&[planes, n]));
         let n = own.iter().product();
-        if planes * n > 0 && plane > 0 {
-            flat(&to, plane)?.scatter_into(1, &flat(&at, n)?, &flat(&x, n)?, Write::Set)?;
+        if planes * n > 0
+            && let Err(e) = flat(&to, plane)?.scatter_into(1, &flat(&at, n)?, &flat(&x, n)?, Write::Set)
+        {
+            let is_bad = |i: &i64| *i as u64 >= plane as u64;
+            let bad = if is_host(&at) { at.elements::<i64>()?.iter().find(is_bad) } else { None };
+            let size = self.size.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
+            return Err(bad.map_or(e, |i| Error::runtime(format!("Found an invalid max index: {i} (output volumes are of size {size})"))));
         }
         Ok(smallvec![to])
     }

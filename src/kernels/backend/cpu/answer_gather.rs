@@ -1,7 +1,8 @@
 //! Runs requests on the CPU that read or write at positions. All positions are checked first and then read once, so concurrent writes to the
 //! index arrays cannot cause accesses out of bounds.
 
-use super::index::{self, GatherOperand, IndexedRows, StridedBlock, add_offsets};
+use super::along::{self, AlongOperand};
+use super::index::{self, IndexedRows, StridedBlock, add_offsets};
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::operands::{DenseOperand, output, view};
@@ -88,14 +89,15 @@ pub(super) unsafe fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> 
     Ok(())
 }
 
-/// Checks an index of `gather` or `scatter` and converts it to int64.
-unsafe fn along<'a>(index: &View<'a>, dim: usize, size: usize) -> Result<DenseOperand<'a>> {
-    // SAFETY: see above.
-    unsafe {
-        let dense = DenseOperand::cast(index, DType::I64)?;
-        let bad = RawSlice::new(dense.ptr().cast::<i64>(), index.numel()).iter().find(|i| *i as u64 >= size as u64);
-        bad.map_or(Ok(dense), |i| Err(Bounds::Exact.error(i, dim, size)))
-    }
+/// Whether all positions are inside. Without a branch for each, so that it is vectorised.
+fn are_inside(index: RawSlice<'_, i64>, size: usize) -> bool {
+    let last = size as i64 - 1;
+    index.iter().fold(0, |sign, i| sign | i | last.wrapping_sub(i)) >= 0
+}
+
+/// The error for the first position that is outside. Another thread may have corrected it in the meantime.
+fn outside(index: RawSlice<'_, i64>, dim: usize, size: usize) -> Error {
+    Bounds::Exact.error(index.iter().find(|i| *i as u64 >= size as u64).unwrap_or(size as i64), dim, size)
 }
 
 /// Strides over the dimensions of an index; 0-d counts as 1-d.
@@ -112,18 +114,17 @@ pub(super) unsafe fn gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Re
     let size = x.shape.get(a.dim).copied().unwrap_or(1);
     // SAFETY: see above; the index is no larger than the array apart from `dim`, where each position is checked as it is used.
     unsafe {
-        let flat = along(&at, a.dim, size)?;
-        index::gather(
-            GatherOperand { ptr: out.ptr(), strides: out.strides },
-            GatherOperand { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
-            GatherOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+        let flat = DenseOperand::cast(&at, DType::I64)?;
+        let all_inside = along::gather(
+            AlongOperand { ptr: out.ptr(), strides: out.strides },
+            AlongOperand { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
+            AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
             x.dtype,
             at.shape,
-            a.dim,
-            size,
+            (a.dim, size),
         );
+        if all_inside { Ok(()) } else { Err(outside(RawSlice::new(flat.ptr().cast(), at.numel()), a.dim, size)) }
     }
-    Ok(())
 }
 
 pub(super) unsafe fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
@@ -134,16 +135,19 @@ pub(super) unsafe fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Opti
     let strides = if values.shape.is_empty() && rank > 0 { Strides::from_elem(0, rank) } else { over(&values, rank) };
     // SAFETY: as for `gather`; the values reach over the index, or are one value.
     unsafe {
-        let flat = along(&at, s.dim, size)?;
-        index::scatter(
-            GatherOperand { ptr: x.ptr(), strides: &over(&x, rank) },
-            GatherOperand { ptr: values.ptr(), strides: &strides },
-            GatherOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
-            x.dtype,
-            s.how,
+        let flat = DenseOperand::cast(&at, DType::I64)?;
+        // Before anything is written.
+        let index = RawSlice::new(flat.ptr().cast(), at.numel());
+        if !are_inside(index, size) {
+            return Err(outside(index, s.dim, size));
+        }
+        along::scatter(
+            AlongOperand { ptr: x.ptr(), strides: &over(&x, rank) },
+            AlongOperand { ptr: values.ptr(), strides: &strides },
+            AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+            (x.dtype, s.how),
             at.shape,
-            s.dim,
-            size,
+            (s.dim, size),
         );
     }
     Ok(())

@@ -1,5 +1,4 @@
-//! Kernels that read and write elements at positions given by data: rows at offsets (`index`), and `gather` and `scatter` along one
-//! dimension.
+//! Kernels that read and write rows at offsets given by data (`index`), and triangles of matrices.
 //!
 //! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
 //! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
@@ -13,7 +12,7 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements of one parallel task.
-const PIECE: usize = 16 << 10;
+pub(super) const PIECE: usize = 16 << 10;
 
 /// Sizes and strides of some dimensions; dimensions that are contiguous with each other are merged.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +72,7 @@ impl StridedBlock {
 }
 
 /// Elements that can be added up and multiplied in place.
-trait ScatterElement: Copy + Send + Sync {
+pub(super) trait ScatterElement: Copy + Send + Sync {
     const ZERO: Self;
     fn write(self, old: Self, how: Write) -> Self;
 }
@@ -96,7 +95,7 @@ macro_rules! element {
 /// A bool byte, true if it is not 0: sums are "or", products are "and".
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-struct BoolElement(u8);
+pub(super) struct BoolElement(u8);
 element! {
     u8: 0, u8::wrapping_add, u8::wrapping_mul;
     i16: 0, i16::wrapping_add, i16::wrapping_mul;
@@ -123,6 +122,7 @@ macro_rules! by_dtype {
         }
     };
 }
+pub(super) use by_dtype;
 
 /// Rows of an array: `x[outer, offsets[k], inner]`.
 #[derive(Debug)]
@@ -247,7 +247,7 @@ unsafe fn put_t<T: ScatterElement>(x: *mut T, src: *const T, single: bool, how: 
     }
 }
 
-const fn how<const HOW: u8>() -> Write {
+pub(super) const fn how<const HOW: u8>() -> Write {
     match HOW {
         0 => Write::Set,
         1 => Write::Add,
@@ -301,180 +301,6 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
     parallel_for(outer * pieces, |p| {
         let i = p % pieces;
         some(p / pieces, i * width, ((i + 1) * width).min(n));
-    });
-}
-
-/// An operand of `gather` and `scatter`: its memory, and its strides over the dimensions of the index.
-#[derive(Debug, Clone, Copy)]
-pub struct GatherOperand<'a, P> {
-    pub ptr: P,
-    pub strides: &'a [isize],
-}
-
-/// The order of the loops along `dim`: all other dimensions but the innermost one, then `dim`, then the innermost.
-struct GatherLoop {
-    outer: SmallVec<[usize; 6]>,
-    dims: SmallVec<[usize; 6]>,
-    inner: Option<usize>,
-    n_outer: usize,
-}
-
-impl GatherLoop {
-    fn new(shape: &[usize], dim: usize) -> GatherLoop {
-        let inner = (0..shape.len()).rev().find(|d| *d != dim && shape[*d] != 1);
-        let dims: SmallVec<[usize; 6]> = (0..shape.len()).filter(|d| *d != dim && Some(*d) != inner).collect();
-        let outer: SmallVec<[usize; 6]> = dims.iter().map(|d| shape[*d]).collect();
-        let n_outer = outer.iter().product();
-        GatherLoop { outer, dims, inner, n_outer }
-    }
-
-    #[inline]
-    fn offset(&self, mut i: usize, strides: &[isize]) -> isize {
-        let mut off = 0;
-        for (n, d) in self.outer.iter().zip(&self.dims).rev() {
-            off += (i % n) as isize * strides[*d];
-            i /= n;
-        }
-        off
-    }
-}
-
-/// `out[.., j, ..] = x[.., index[.., j, ..], ..]` along `dim`. `size` is x's size there; for positions outside of it the result is 0.
-///
-/// # Safety
-/// `shape` is the index's; `out` and `index` are valid for all of it, `x` for `size` along `dim` and `shape` elsewhere. `out` overlaps
-/// neither of the others nor itself.
-pub unsafe fn gather(
-    out: GatherOperand<'_, *mut u8>,
-    x: GatherOperand<'_, *const u8>,
-    index: GatherOperand<'_, *const i64>,
-    dtype: DType,
-    shape: &[usize],
-    dim: usize,
-    size: usize,
-) {
-    // SAFETY: passed on.
-    unsafe { by_dtype!(dtype, gather_t(out, x, index, shape, dim, size)) }
-}
-
-unsafe fn gather_t<T: ScatterElement>(
-    out: GatherOperand<'_, *mut u8>,
-    x: GatherOperand<'_, *const u8>,
-    index: GatherOperand<'_, *const i64>,
-    shape: &[usize],
-    dim: usize,
-    size: usize,
-) {
-    let (to, from, idx) = (SharedPointer::new(out.ptr.cast::<T>()), SharedPointer::new(x.ptr.cast::<T>()), SharedPointer::new(index.ptr));
-    // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
-    each(shape, dim, size, index.strides, out.strides, x.strides, idx, |o, s, at, step| unsafe {
-        *to.get().offset(o) = at.map_or(T::ZERO, |at| *from.get().offset(s + at * step));
-    });
-}
-
-/// `x[.., index[.., j, ..], ..] = src[.., j, ..]` along `dim` (or added, or multiplied), for j in order.
-///
-/// # Safety
-/// As for `gather`, with `x` writable and not overlapping the others nor itself, and `src` readable.
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn scatter(
-    x: GatherOperand<'_, *mut u8>,
-    src: GatherOperand<'_, *const u8>,
-    index: GatherOperand<'_, *const i64>,
-    dtype: DType,
-    how: Write,
-    shape: &[usize],
-    dim: usize,
-    size: usize,
-) {
-    // SAFETY: passed on.
-    unsafe { by_dtype!(dtype, scatter_t(x, src, index, how, shape, dim, size)) }
-}
-
-unsafe fn scatter_t<T: ScatterElement>(
-    x: GatherOperand<'_, *mut u8>,
-    src: GatherOperand<'_, *const u8>,
-    index: GatherOperand<'_, *const i64>,
-    how: Write,
-    shape: &[usize],
-    dim: usize,
-    size: usize,
-) {
-    let (to, from, idx) = (SharedPointer::new(x.ptr.cast::<T>()), SharedPointer::new(src.ptr.cast::<T>()), SharedPointer::new(index.ptr));
-    // SAFETY: `each` gives offsets inside of what the caller promised, and `at` is below `size`.
-    each(shape, dim, size, index.strides, src.strides, x.strides, idx, |s, t, at, step| unsafe {
-        if let Some(at) = at {
-            let place = to.get().offset(t + at * step);
-            *place = (*from.get().offset(s)).write(*place, how);
-        }
-    });
-}
-
-/// Calls `f(offset by a, offset by b without dim, position, b's stride along dim)` for every element of the index, in order along `dim`.
-/// Each position is read once. It is None if it is out of range, because another thread may have changed it since it was checked. Tasks
-/// that run at the same time never differ in `dim` alone.
-#[allow(clippy::too_many_arguments)]
-#[inline(always)]
-fn each(
-    shape: &[usize],
-    dim: usize,
-    size: usize,
-    index: &[isize],
-    a: &[isize],
-    b: &[isize],
-    idx: SharedPointer<*const i64>,
-    f: impl Fn(isize, isize, Option<isize>, isize) + Sync,
-) {
-    let total: usize = shape.iter().product();
-    if total == 0 {
-        return;
-    }
-    let inside = |at: i64| if (at as u64) < size as u64 { Some(at as isize) } else { None };
-    if shape.is_empty() {
-        // SAFETY: one element.
-        let at = unsafe { *idx.get() };
-        return f(0, 0, inside(at), 0);
-    }
-    let w = GatherLoop::new(shape, dim);
-    let n_in = w.inner.map_or(1, |d| shape[d]);
-    let st = |s: &[isize]| (s[dim], w.inner.map_or(0, |d| s[d]));
-    let ((ij, ii), (aj, ai), (bj, bi)) = (st(index), st(a), st(b));
-    let some = |o: usize, from: usize, to: usize| {
-        let (io, ao, bo) = (w.offset(o, index), w.offset(o, a), w.offset(o, b));
-        let visit = |i: isize, j: isize| {
-            // SAFETY: inside the index by construction.
-            let at = unsafe { *idx.get().offset(io + j * ij + i * ii) };
-            f(ao + j * aj + i * ai, bo + i * bi, inside(at), bj);
-        };
-        let (along, across) = (0..shape[dim] as isize, from as isize..to as isize);
-        // In both cases `j` ascends for each `i`; the dimension with the smaller stride is the inner loop.
-        let some = |n: usize| (PIECE * 8 / n.max(1)).max(1) as isize;
-        if ii.unsigned_abs() > ij.unsigned_abs() {
-            for i in across {
-                for first in along.clone().step_by(PIECE * 8) {
-                    (first..along.end.min(first + PIECE as isize * 8)).for_each(|j| visit(i, j));
-                    interrupt::check();
-                }
-            }
-        } else {
-            let every = some(to - from);
-            for j in along {
-                across.clone().for_each(|i| visit(i, j));
-                if j % every == every - 1 {
-                    interrupt::check();
-                }
-            }
-        }
-    };
-    if total < 2 * PIECE {
-        (0..w.n_outer).for_each(|o| some(o, 0, n_in));
-        return;
-    }
-    let width = PIECE.div_ceil(shape[dim]).clamp(16, n_in.max(16));
-    let pieces = n_in.div_ceil(width);
-    parallel_for(w.n_outer * pieces, |p| {
-        let i = p % pieces;
-        some(p / pieces, i * width, ((i + 1) * width).min(n_in));
     });
 }
 
@@ -554,25 +380,6 @@ mod tests {
         unsafe { put(sum.as_mut_ptr().cast(), out.as_ptr().cast(), false, DType::F32, Write::Add, &rows) };
         assert_eq!(sum[..4], [0., 1., 2., 3.]);
         assert_eq!(sum[8..], [16., 18., 20., 22.]);
-    }
-
-    #[test]
-    fn gathering_gives_zero_for_positions_out_of_range() {
-        let (x, idx) = ([1i32, 2, 3], [2i64, 7, 0, -1]);
-        let mut out = [7i32; 4];
-        // SAFETY: shapes and strides fit the arrays.
-        unsafe {
-            gather(
-                GatherOperand { ptr: out.as_mut_ptr().cast(), strides: &[1] },
-                GatherOperand { ptr: x.as_ptr().cast(), strides: &[1] },
-                GatherOperand { ptr: idx.as_ptr(), strides: &[1] },
-                DType::I32,
-                &[4],
-                0,
-                3,
-            );
-        }
-        assert_eq!(out, [3, 0, 1, 0]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! one module or folder of kernels for each family of requests. `backend` implements the contract, `answer*` turn requests into calls of
 //! kernels. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
 
+pub mod along;
 mod answer;
 mod answer_attention;
 mod answer_gather;

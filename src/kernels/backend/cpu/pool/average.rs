@@ -34,9 +34,9 @@ impl Counts {
         Counts([along(0), along(1), along(2)])
     }
 
-    /// Those of some rows of windows of the first plane.
-    pub fn of_rows<T: Pooled>(&self, rows: Range<usize>) -> Vec<T> {
-        let others = rows.map(|r| self.0[0][0].saturating_mul(self.0[1][r]));
+    /// Those of some rows of a layer of windows.
+    pub fn of_rows<T: Pooled>(&self, layer: usize, rows: Range<usize>) -> Vec<T> {
+        let others = rows.map(|r| self.0[0][layer].saturating_mul(self.0[1][r]));
         others.flat_map(|others| self.0[2].iter().map(move |n| T::of_count(n.saturating_mul(others)))).collect()
     }
 

@@ -88,6 +88,9 @@ integers!(u8, i8, i16, i32, i64);
 /// Positions behind those of all elements: those of padding.
 pub(super) const NOWHERE: i32 = i32::MAX;
 
+/// Elements of a long run that are looked at together.
+pub(super) const RUN: usize = 32;
+
 /// Whether the element `c` at `ci` comes before `b` at `bi`: it is larger, or the first of equal ones; the last of several nan.
 #[inline(always)]
 fn is_better<T: Pooled>(c: T, ci: i32, b: T, bi: i32) -> bool {
@@ -174,6 +177,48 @@ vectorised! {
         }
     }
 
+    /// The largest of a long run, as `best_of`.
+    fn best_of_run[T: Pooled](v: &[T], at: &[i32], best: &mut (T, i32)) {
+        let n = v.len().min(at.len());
+        let (v, at) = (&v[..n], &at[..n]);
+        let (mut top, mut has_nan) = ([T::LOWEST; RUN], [false; RUN]);
+        let mut some = |v: &[T]| {
+            for ((v, top), has_nan) in v.iter().zip(&mut top).zip(&mut has_nan) {
+                *has_nan |= v.is_nan();
+                *top = if *v > *top { *v } else { *top };
+            }
+        };
+        v.chunks_exact(RUN).for_each(&mut some);
+        some(v.chunks_exact(RUN).remainder());
+        if has_nan.contains(&true) {
+            *best = best_of(0..n, v, at);
+            return;
+        }
+        let top = top.iter().fold(T::LOWEST, |top, v| if *v > top { *v } else { top });
+        let mut first = [NOWHERE; RUN];
+        let mut some = |v: &[T], at: &[i32]| {
+            for ((v, at), first) in v.iter().zip(at).zip(&mut first) {
+                *first = if (*v == top) & (*at < *first) { *at } else { *first };
+            }
+        };
+        v.chunks_exact(RUN).zip(at.chunks_exact(RUN)).for_each(|(v, at)| some(v, at));
+        some(v.chunks_exact(RUN).remainder(), at.chunks_exact(RUN).remainder());
+        *best = (top, first.iter().fold(NOWHERE, |first, at| first.min(*at)));
+    }
+
+    /// As `best_of_run`, without positions.
+    fn largest_of_run[T: Pooled](v: &[T], best: &mut T) {
+        let mut top = [T::LOWEST; RUN];
+        let mut some = |v: &[T]| {
+            for (v, top) in v.iter().zip(&mut top) {
+                *top = if (*v > *top) | v.is_nan() { *v } else { *top };
+            }
+        };
+        v.chunks_exact(RUN).for_each(&mut some);
+        some(v.chunks_exact(RUN).remainder());
+        *best = largest_of(0..RUN, &top);
+    }
+
     /// Adds a row.
     fn add_row[T: Pooled](x: &[T], to: &mut [T]) {
         for (x, to) in x.iter().zip(to) {
@@ -216,7 +261,14 @@ pub(super) fn along_any_row<T: Pooled>(
     to_at: &mut [i32],
 ) {
     for (o, (to, to_at)) in to.iter_mut().zip(to_at).enumerate() {
-        (*to, *to_at) = best_of((0..kernel).map(|k| o * stride + k * dilation), v, at);
+        let first = o * stride;
+        (*to, *to_at) = if dilation == 1 && kernel >= RUN {
+            let mut best = (T::LOWEST, NOWHERE);
+            best_of_run(&v[first..first + kernel], &at[first..first + kernel], &mut best);
+            best
+        } else {
+            best_of((0..kernel).map(|k| first + k * dilation), v, at)
+        };
     }
 }
 

@@ -1,8 +1,8 @@
 //! The largest elements of windows, their positions, and what the positions give back.
 
 use super::loops::{
-    NOWHERE, Pooled, TapCode, along_any_row, along_row, best_of, dilated_taps_of_row, larger_row, larger_values, largest_of, taps_of_row,
-    values_along_row,
+    NOWHERE, Pooled, RUN, TapCode, along_any_row, along_row, best_of, best_of_run, dilated_taps_of_row, larger_row, larger_values,
+    largest_of, largest_of_run, taps_of_row, values_along_row,
 };
 use super::{Padded, RowTile, Spans, each_plane, each_tile};
 use crate::backend::cpu::memory::room::with_room;
@@ -204,14 +204,22 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                 (_, Some(_)) => {
                     for (o, to) in to.iter_mut().enumerate() {
                         ticks.tick();
-                        *to = largest_of((0..a.kernel).map(|k| o * a.stride + k * a.dilation), &s.v);
+                        if a.dilation == 1 && a.kernel >= RUN {
+                            largest_of_run(&s.v[o * a.stride..][..a.kernel], to);
+                        } else {
+                            *to = largest_of((0..a.kernel).map(|k| o * a.stride + k * a.dilation), &s.v);
+                        }
                     }
                 }
                 (_, None) => {
                     for (o, to) in to.iter_mut().enumerate() {
                         ticks.tick();
                         let (start, count, step) = windows.span(p, t.plane, 2, t.from + o);
-                        *to = largest_of((0..count).map(|k| start + k * step), &s.v);
+                        if step == 1 && count >= RUN {
+                            largest_of_run(&s.v[start..start + count], to);
+                        } else {
+                            *to = largest_of((0..count).map(|k| start + k * step), &s.v);
+                        }
                     }
                 }
             }
@@ -229,7 +237,13 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                 for (o, (to, to_at)) in to.iter_mut().zip(&mut s.to_at).enumerate() {
                     ticks.tick();
                     let (start, count, step) = windows.span(p, t.plane, 2, t.from + o);
-                    (*to, *to_at) = best_of((0..count).map(|k| start + k * step), &s.v, &s.at);
+                    (*to, *to_at) = if step == 1 && count >= RUN {
+                        let mut best = (T::LOWEST, NOWHERE);
+                        best_of_run(&s.v[start..start + count], &s.at[start..start + count], &mut best);
+                        best
+                    } else {
+                        best_of((0..count).map(|k| start + k * step), &s.v, &s.at)
+                    };
                 }
             }
         }
@@ -365,6 +379,42 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const
 mod tests {
     use super::*;
     use crate::backend::requests::{PoolPass, WindowAxis};
+
+    #[test]
+    fn long_windows_have_the_best_of_their_elements() {
+        for n in [31, 32, 33, 64, 70, 131] {
+            for with_nan in [false, true] {
+                // Some are equal.
+                let x: Vec<f32> = (0..n + 9).map(|i| if with_nan && i % 29 == 5 { f32::NAN } else { (i * 37 % 23) as f32 }).collect();
+                for (axis, outputs) in
+                    [(WindowAxis { input: n + 9, output: 10, kernel: n, ..WindowAxis::ONE }, 10), (WindowAxis::adaptive(n + 9, 1), 1)]
+                {
+                    let p = Pool {
+                        op: "max",
+                        planes: 1,
+                        axes: [WindowAxis::ONE, WindowAxis::ONE, axis],
+                        pass: PoolPass::Max { indices: true, given: false },
+                    };
+                    let (mut y, mut alone, mut at) = (vec![0.0; outputs], vec![0.0; outputs], vec![0i64; outputs]);
+                    // SAFETY: so many elements and windows.
+                    unsafe {
+                        max::<f32>(&p, x.as_ptr(), std::ptr::null(), y.as_mut_ptr(), Places::positions(at.as_mut_ptr())).unwrap();
+                        max::<f32>(&p, x.as_ptr(), std::ptr::null(), alone.as_mut_ptr(), Places::Nowhere).unwrap();
+                    }
+                    for o in 0..outputs {
+                        let window = axis.start(o) as usize..axis.end(o) as usize;
+                        let places: Vec<i32> = (0..x.len() as i32).collect();
+                        let (best, place) = best_of(window, &x, &places);
+                        assert!(
+                            y[o].to_bits() == best.to_bits()
+                                && at[o] == place.into()
+                                && (alone[o] == best || best.is_nan() && alone[o].is_nan())
+                        );
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn given_windows_stay_inside() {

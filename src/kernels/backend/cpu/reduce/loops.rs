@@ -3,6 +3,7 @@
 
 use super::reducers::ReduceOp;
 use crate::backend::cpu::num::InstructionSet;
+use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 /// Rounds of all lanes before pairwise merging takes over.
@@ -90,7 +91,7 @@ impl<R: ReduceOp> LoopsOf<R> {
     const ALL: ReduceLoops = ReduceLoops {
         element: size_of::<R::Element>(),
         acc: size_of::<R::Accumulator>(),
-        rows: rows_table::<R>(),
+        rows: brief_base(rows_table::<R, BRIEF>(), rows_table::<R, false>()),
         down: [
             down_at::<R, 0>,
             #[cfg(target_arch = "x86_64")]
@@ -110,7 +111,20 @@ const fn lanes(acc: usize) -> usize {
 /// Lanes of strided rows.
 const APART: usize = 8;
 
-instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: ReduceOp], [R], (
+/// Whether processors without wide vectors have one loop along rows instead of one for each class of lengths.
+pub(super) const BRIEF: bool = InstructionSet::COUNT > 1;
+
+/// The table `full` with the first instance of `brief`.
+pub(super) const fn brief_base(
+    brief: [RowsFn; InstructionSet::COUNT],
+    full: [RowsFn; InstructionSet::COUNT],
+) -> [RowsFn; InstructionSet::COUNT] {
+    let mut all = full;
+    all[0] = brief[0];
+    all
+}
+
+instances!(rows_table = rows, rows_base rows_avx2 rows_avx512, [R: ReduceOp, const IS_BRIEF: bool], [R, IS_BRIEF], (
     p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
 ));
 instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp], [R], (
@@ -180,11 +194,17 @@ pub(crate) unsafe fn finish_with<A: Copy, O>(acc: *const u8, n: usize, out: *mut
 /// # Safety
 /// As `RowsFn` says; all elements are readable, and the accumulators writable.
 #[inline(always)]
-unsafe fn rows<R: ReduceOp>(p: *const u8, (count, step): (usize, isize), (n, stride): (usize, isize), acc: *mut u8, acc_step: isize) {
+unsafe fn rows<R: ReduceOp, const IS_BRIEF: bool>(
+    p: *const u8,
+    (count, step): (usize, isize),
+    (n, stride): (usize, isize),
+    acc: *mut u8,
+    acc_step: isize,
+) {
     let (p, acc) = (p.cast::<R::Element>(), acc.cast::<R::Accumulator>());
     for i in 0..count as isize {
         // SAFETY: the caller's promise covers row i.
-        unsafe { acc.offset(i * acc_step).write(row(R::default(), p.offset(i * step), n, stride)) };
+        unsafe { acc.offset(i * acc_step).write(row::<R, IS_BRIEF>(R::default(), p.offset(i * step), n, stride)) };
     }
 }
 
@@ -193,7 +213,7 @@ unsafe fn rows<R: ReduceOp>(p: *const u8, (count, step): (usize, isize), (n, str
 /// # Safety
 /// All of them are readable.
 #[inline(always)]
-pub(crate) unsafe fn row<R: ReduceOp>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
+pub(crate) unsafe fn row<R: ReduceOp, const IS_BRIEF: bool>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         if n < 8 {
@@ -203,22 +223,29 @@ pub(crate) unsafe fn row<R: ReduceOp>(r: R, p: *const R::Element, n: usize, stri
             }
             a
         } else if stride != 1 {
-            row_lanes::<R, APART, false>(r, p, n, stride)
+            row_lanes::<R, APART, APART, false>(r, p, n, stride)
+        } else if IS_BRIEF {
+            row_lanes::<R, 16, 8, true>(r, p, n, 1)
         } else if n < 16 {
-            row_block::<R, 4, true>(r, p, n, 1)
-        } else if n < 128 {
-            row_block::<R, 16, true>(r, p, n, 1)
+            row_block::<R, 4, 4, true>(r, p, n, 1)
         } else if const { lanes(size_of::<R::Accumulator>()) == 64 } {
-            row_lanes::<R, 64, true>(r, p, n, 1)
+            if n < 64 { row_block::<R, 16, 16, true>(r, p, n, 1) } else { row_lanes::<R, 64, 16, true>(r, p, n, 1) }
+        } else if n < const { if size_of::<R::Element>() == 8 { 64 } else { 128 } } {
+            row_block::<R, 16, 8, true>(r, p, n, 1)
         } else {
-            row_lanes::<R, 32, true>(r, p, n, 1)
+            row_lanes::<R, 32, 8, true>(r, p, n, 1)
         }
     }
 }
 
-/// Up to `L * ROUNDS` elements: round after round onto `L` lanes, which are then merged as a tree.
+/// Up to `L * ROUNDS` elements: round after round onto `L` lanes, which are then merged as a tree. What is left of dense rows goes onto `FEW` lanes.
 #[inline(always)]
-unsafe fn row_block<R: ReduceOp, const L: usize, const DENSE: bool>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
+unsafe fn row_block<R: ReduceOp, const L: usize, const FEW: usize, const DENSE: bool>(
+    r: R,
+    p: *const R::Element,
+    n: usize,
+    stride: isize,
+) -> R::Accumulator {
     let mut lanes = [r.init(); L];
     let rounds = n / L;
     // SAFETY: every index is below n.
@@ -241,16 +268,88 @@ unsafe fn row_block<R: ReduceOp, const L: usize, const DENSE: bool>(r: R, p: *co
                 }
             }
         }
-        if !n.is_multiple_of(L) {
+        let left = n - rounds * L;
+        if DENSE && left > 0 {
+            // Fewer than that have no lanes yet.
+            if n < FEW {
+                return in_turn(r, p, n);
+            }
+            let rest = rest::<R, FEW>(r, p.add(n - left), left);
+            merge_lanes(r, &mut lanes);
+            return r.merge(lanes[0], rest);
+        }
+        if left > 0 {
             // In an array of its own, so that the lanes above stay in registers.
             let mut rest = [r.init(); L];
-            for (j, x) in rest[..n % L].iter_mut().enumerate() {
-                let at = (rounds * L + j) as isize;
-                *x = r.lift(*p.offset(if DENSE { at } else { at * stride }));
+            for (j, x) in rest[..left].iter_mut().enumerate() {
+                *x = r.lift(*p.offset((rounds * L + j) as isize * stride));
             }
             lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = r.merge(*lane, x));
         }
     }
+    merge_lanes(r, &mut lanes);
+    lanes[0]
+}
+
+/// The merge of `left` elements at `p`, before which `FEW` lie.
+///
+/// # Safety
+/// All of them are readable.
+#[inline(always)]
+unsafe fn rest<R: ReduceOp, const FEW: usize>(r: R, p: *const R::Element, left: usize) -> R::Accumulator {
+    let mut rest = [r.init(); FEW];
+    for i in 0..left / FEW {
+        for (j, lane) in rest.iter_mut().enumerate() {
+            // SAFETY: the caller's.
+            *lane = r.add(*lane, unsafe { *p.add(i * FEW + j) });
+        }
+    }
+    // The last ones, of which the first are there already.
+    let (last, new) = (p.wrapping_add(left).wrapping_sub(FEW), left % FEW);
+    for (j, lane) in rest.iter_mut().enumerate() {
+        // SAFETY: the caller's; `new` is less than `FEW`, and that at most `MOST_FEW`.
+        let (x, is_new) = unsafe {
+            let at = MOST_FEW - FEW + new + j;
+            let is_new =
+                if const { size_of::<R::Accumulator>() == 8 } { *LAST_64.get_unchecked(at) != 0 } else { *LAST_32.get_unchecked(at) != 0 };
+            (r.lift(*last.add(j)), is_new)
+        };
+        *lane = r.merge(*lane, select_unpredictable(is_new, x, r.init()));
+    }
+    merge_lanes(r, &mut rest);
+    rest[0]
+}
+
+/// The most lanes of a rest.
+const MOST_FEW: usize = 16;
+/// Whether an element is one of the last ones: behind as many zeros, as wide as accumulators.
+macro_rules! last {
+    ($t:ty) => {{
+        let mut all = [0; 2 * MOST_FEW];
+        let mut i = MOST_FEW;
+        while i < 2 * MOST_FEW {
+            all[i] = <$t>::MAX;
+            i += 1;
+        }
+        all
+    }};
+}
+static LAST_32: [u32; 2 * MOST_FEW] = last!(u32);
+static LAST_64: [u64; 2 * MOST_FEW] = last!(u64);
+
+/// The merge of a few elements.
+///
+/// # Safety
+/// All of them are readable.
+#[inline(never)]
+unsafe fn in_turn<R: ReduceOp>(r: R, p: *const R::Element, n: usize) -> R::Accumulator {
+    // SAFETY: the caller's.
+    (0..n).fold(r.init(), |a, i| r.merge(a, r.lift(unsafe { *p.add(i) })))
+}
+
+/// Merges all lanes as a tree to the first one.
+#[inline(always)]
+fn merge_lanes<R: ReduceOp, const L: usize>(r: R, lanes: &mut [R::Accumulator; L]) {
     let mut width = L / 2;
     while width > 0 {
         for j in 0..width {
@@ -258,24 +357,28 @@ unsafe fn row_block<R: ReduceOp, const L: usize, const DENSE: bool>(r: R, p: *co
         }
         width /= 2;
     }
-    lanes[0]
 }
 
 /// A row of any length (but below 2^16 blocks): blocks merged pairwise, as a binary counter does.
 #[inline(always)]
-unsafe fn row_lanes<R: ReduceOp, const L: usize, const DENSE: bool>(r: R, p: *const R::Element, n: usize, stride: isize) -> R::Accumulator {
+unsafe fn row_lanes<R: ReduceOp, const L: usize, const FEW: usize, const DENSE: bool>(
+    r: R,
+    p: *const R::Element,
+    n: usize,
+    stride: isize,
+) -> R::Accumulator {
     let block = L * ROUNDS;
     let blocks = n.div_ceil(block);
     if blocks <= 1 {
         // SAFETY: the caller's promise is passed on.
-        return unsafe { row_block::<R, L, DENSE>(r, p, n, stride) };
+        return unsafe { row_block::<R, L, FEW, DENSE>(r, p, n, stride) };
     }
     let mut levels = [r.init(); 16];
     for b in 0..blocks {
         let start = b * block;
         let at = if DENSE { start as isize } else { start as isize * stride };
         // SAFETY: every index is below n.
-        let mut sum = unsafe { row_block::<R, L, DENSE>(r, p.offset(at), block.min(n - start), stride) };
+        let mut sum = unsafe { row_block::<R, L, FEW, DENSE>(r, p.offset(at), block.min(n - start), stride) };
         let mut level = 0;
         while b >> level & 1 == 1 {
             sum = r.merge(levels[level], sum);
@@ -338,6 +441,62 @@ pub(crate) unsafe fn down_columns<R: ReduceOp>(
                 *a = r.merge(*a, lift(j, *q.offset(j as isize * stride)));
             }
             i += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reducers::{CountNonzero, ExtremeOp, SquareSum, SumOp};
+    use super::*;
+    use crate::backend::cpu::num::best;
+
+    /// Whether rows of every length, dense and not, have the result of merging their elements one by one. Numbers are so small that sums are exact.
+    fn agrees<R: ReduceOp>(of: impl Fn(usize) -> R::Element)
+    where
+        R::Accumulator: PartialEq + Default + std::fmt::Debug,
+    {
+        let r = R::default();
+        let x: Vec<R::Element> = (0..2 * 700).map(of).collect();
+        for n in (1..300).chain([511, 512, 513, 640, 699]) {
+            for stride in [1, 2] {
+                let wanted = (0..n).fold(r.init(), |a, i| r.merge(a, r.lift(x[i * stride])));
+                for (isa, rows) in LoopsOf::<R>::LOOPS.rows.iter().enumerate().filter(|(isa, _)| *isa <= best() as usize) {
+                    let mut acc = R::Accumulator::default();
+                    // SAFETY: there is one row, and room for its result; the machine has the instruction set.
+                    unsafe { rows(x.as_ptr().cast(), (1, 0), (n, stride as isize), std::ptr::from_mut(&mut acc).cast(), 1) };
+                    assert_eq!(acc, wanted, "{n} elements, {stride} apart, instruction set {isa}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_every_length_are_merged() {
+        let small = |i: usize| (i * 37 % 11) as f32 - 5.0;
+        agrees::<SumOp<f32, f32>>(small);
+        agrees::<SumOp<f64, f64>>(|i| small(i).into());
+        agrees::<SumOp<i32, i64>>(|i| i as i32 * 7 - 300);
+        agrees::<SquareSum<f32, false>>(small);
+        agrees::<CountNonzero>(|i| (i % 3) as u8);
+        agrees::<ExtremeOp<f32, true>>(|i| (i * 7919 % 1009) as f32);
+        agrees::<ExtremeOp<i32, false>>(|i| (i * 7919 % 1009) as i32);
+        agrees::<ExtremeOp<f64, false>>(|i| (i * 7919 % 1009) as f64);
+    }
+
+    #[test]
+    fn a_nan_anywhere_is_the_extreme() {
+        for n in [1, 7, 9, 20, 63, 64, 65, 100, 127, 128, 190, 257] {
+            for at in 0..n {
+                let mut x = vec![1.0f32; n];
+                x[at] = f32::NAN;
+                for rows in LoopsOf::<ExtremeOp<f32, true>>::LOOPS.rows.iter().take(best() as usize + 1) {
+                    let mut acc = 0.0f32;
+                    // SAFETY: as above.
+                    unsafe { rows(x.as_ptr().cast(), (1, 0), (n, 1), std::ptr::from_mut(&mut acc).cast(), 1) };
+                    assert!(acc.is_nan(), "{n} {at}");
+                }
+            }
         }
     }
 }

@@ -268,19 +268,25 @@ impl<T: Numeric, const MAX: bool> ReduceOp for ExtremeOp<T, MAX> {
     #[inline(always)]
     unsafe fn block(self, p: *const T, n: usize) -> Option<T> {
         const LANES: usize = 32;
-        if n < 8 * LANES || size_of::<T>() != 4 {
+        if n < 2 * LANES || size_of::<T>() != 4 {
             return None;
         }
-        // Elements are checked for nan in pairs, in memory order; the extreme of the others is one instruction each.
+        // Elements are checked for nan in pairs; the extreme of the others is one instruction each.
         let (mut lanes, mut nan) = ([self.init(); LANES], [0u32; LANES]);
-        let rounds = n / (2 * LANES);
-        for i in 0..rounds {
+        let mut pairs = |q: *const T| {
             for j in 0..LANES {
-                // SAFETY: below n.
-                let (a, b) = unsafe { (*p.add(2 * i * LANES + j), *p.add((2 * i + 1) * LANES + j)) };
+                // SAFETY: there are so many pairs behind `q`.
+                let (a, b) = unsafe { (*q.add(j), *q.add(j + LANES)) };
                 nan[j] |= if a.is_nan() | b.is_nan() { u32::MAX } else { 0 };
                 lanes[j] = Self::best(Self::best(a, b), lanes[j]);
             }
+        };
+        for i in 0..n / (2 * LANES) {
+            pairs(p.wrapping_add(2 * i * LANES));
+        }
+        if !n.is_multiple_of(2 * LANES) {
+            // The last ones, some of which were there already.
+            pairs(p.wrapping_add(n - 2 * LANES));
         }
         if nan.iter().fold(0, |any, n| any | n) != 0 {
             return Some(T::NAN);
@@ -292,8 +298,7 @@ impl<T: Numeric, const MAX: bool> ReduceOp for ExtremeOp<T, MAX> {
             }
             width /= 2;
         }
-        // SAFETY: below n.
-        Some((2 * rounds * LANES..n).fold(lanes[0], |a, i| self.merge(a, unsafe { *p.add(i) })))
+        Some(lanes[0])
     }
 }
 

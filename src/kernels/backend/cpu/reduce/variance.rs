@@ -2,7 +2,7 @@
 //! results of segments are merged. So memory is read once, and elements that a program computes are computed once.
 
 use super::logsumexp::ExpSums;
-use super::loops::{LoopsOf, ReduceLoops, down_columns, fill_with, finish_with, instances, merge_with, row};
+use super::loops::{BRIEF, LoopsOf, ReduceLoops, brief_base, down_columns, fill_with, finish_with, instances, merge_with, row};
 use super::reducers::{Deviation, Float, ReduceOp, SumOp, Widen};
 use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
@@ -46,7 +46,7 @@ impl<T: Float + Widen<T>> SquaredDistances<T> {
     pub const LOOPS: &'static ReduceLoops = &ReduceLoops {
         element: size_of::<T>(),
         acc: size_of::<Moments>(),
-        rows: squares_rows::<T>(),
+        rows: brief_base(squares_rows::<T, BRIEF>(), squares_rows::<T, false>()),
         down: [Self::down; InstructionSet::COUNT],
         merge: Self::merge,
         fill: Self::fill,
@@ -98,7 +98,7 @@ fn mean<T: Float>(sum: T, n: usize) -> T {
     T::narrow(sum.wide() / n as f64)
 }
 
-instances!(squares_rows = squares_of_rows, squares_rows_base squares_rows_avx2 squares_rows_avx512, [T: Float + Widen<T>], [T], (
+instances!(squares_rows = squares_of_rows, squares_rows_base squares_rows_avx2 squares_rows_avx512, [T: Float + Widen<T>, const IS_BRIEF: bool], [T, IS_BRIEF], (
     p: *const u8, count: (usize, isize), row: (usize, isize), acc: *mut u8, acc_step: isize,
 ));
 instances!(deviation_down = deviation_columns, deviation_columns_base deviation_columns_avx2 deviation_columns_avx512, [T: Float], [T], (
@@ -108,7 +108,7 @@ instances!(deviation_down = deviation_columns, deviation_columns_base deviation_
 /// # Safety
 /// As `RowsFn` says.
 #[inline(always)]
-unsafe fn squares_of_rows<T: Float + Widen<T>>(
+unsafe fn squares_of_rows<T: Float + Widen<T>, const IS_BRIEF: bool>(
     p: *const u8,
     (count, step): (usize, isize),
     (n, stride): (usize, isize),
@@ -119,8 +119,8 @@ unsafe fn squares_of_rows<T: Float + Widen<T>>(
         let p = p.cast::<T>().wrapping_offset(i * step);
         // SAFETY: the caller's promise covers row i.
         unsafe {
-            let mean = mean(row(SumOp::<T, T>::default(), p, n, stride), n);
-            let squares = row(Deviation(mean), p, n, stride);
+            let mean = mean(row::<_, IS_BRIEF>(SumOp::<T, T>::default(), p, n, stride), n);
+            let squares = row::<_, IS_BRIEF>(Deviation(mean), p, n, stride);
             let moments = Moments { count: n as f64, mean: mean.wide(), squares: squares.wide() };
             acc.cast::<Moments>().offset(i * acc_step).write(moments);
         }

@@ -3,7 +3,7 @@
 use super::super::average::Counts;
 use super::super::loops::Pooled;
 use super::super::max::Places;
-use super::loops::{best_own, best_row, mean_own, mean_row};
+use super::loops::{Layers, best_own, best_row, mean_own, mean_row};
 use super::{Across, codes, largest};
 use crate::backend::cpu::in_lanes::{PaddedRows, copy_in, copy_out};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
@@ -12,35 +12,66 @@ use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::requests::PoolDivisor;
 use std::ops::Range;
 
+/// The layers of a plane that a layer of windows touches: the first, which tap of the windows that is, and how many follow at a distance of `step`.
+#[derive(Clone, Copy)]
+struct Touched {
+    first: usize,
+    tap: usize,
+    count: usize,
+    step: usize,
+}
+
 impl Across<'_> {
-    /// Calls `f` with blocks of planes and rows of windows.
-    fn each_row(&self, f: impl Fn(Range<usize>, Range<usize>) + Sync) {
-        let h = &self.p.axes[1];
+    /// Calls `f` with blocks of planes, and some rows of a layer of windows.
+    fn each_row(&self, f: impl Fn(Range<usize>, usize, Range<usize>) + Sync) {
+        let [d, h, _] = &self.p.axes;
         let step = if h.adaptive { h.input.div_ceil(h.output) + 1 } else { h.stride };
-        self.each(h.output, self.together(h.output, &self.rows_of(&(0..1)), step), f);
+        self.each(d.output, h.output, self.together(h.output, &self.rows_of(&(0..1)), largest(d), step), f);
     }
 
-    /// Copies the rows that are touched of a block of planes.
-    ///
-    /// # Safety
-    /// `x` has as many elements as the pool says, and `copy` as many as the rows.
-    unsafe fn read<T: CoreNumber>(&self, block: usize, touched: &PaddedRows, x: *const T, copy: *mut T, padding: T) {
-        let (plane, width) = (self.p.plane(), self.p.axes[2].input);
-        let from = x.wrapping_add(block * self.lanes * plane + touched.plane.start * width);
-        let to = copy.wrapping_add(touched.inner() * self.lanes);
-        // SAFETY: the caller's.
-        unsafe { copy_in::<T>(self.isa, (self.planes(block), plane), (touched.plane.len(), width), from, to, touched.pitch, padding) };
+    fn layers_of(&self, layer: usize) -> Touched {
+        let d = &self.p.axes[0];
+        let taps = d.taps(layer);
+        let first = d.start(layer) + (taps.start * d.dilation) as isize;
+        Touched { first: first.max(0) as usize, tap: taps.start, count: taps.len(), step: d.dilation }
     }
 
-    /// Copies results of rows of windows of a block of planes.
+    /// How far the taps in some layers are from where a window begins.
+    fn taps_of(&self, layers: &Layers) -> Vec<usize> {
+        let taps = self.taps(layers.pitch);
+        (0..layers.count).flat_map(|z| taps.iter().map(move |at| z * layers.apart + at)).collect()
+    }
+
+    /// Where a row of windows begins among the windows of a plane.
+    fn row_at(&self, layer: usize, row: usize) -> usize {
+        let [_, h, w] = &self.p.axes;
+        (layer * h.output + row) * w.output
+    }
+
+    /// Copies the rows that are touched of some layers of a block of planes, layer by layer.
     ///
     /// # Safety
-    /// `y` has as many elements as the pool says, and `from` as many as the rows.
-    unsafe fn write<T: CoreNumber>(&self, block: usize, rows: &Range<usize>, from: *const T, y: *mut T) {
-        let (windows, width) = (self.p.windows(), self.p.axes[2].output);
-        let to = y.wrapping_add(block * self.lanes * windows + rows.start * width);
+    /// `x` has as many elements as the pool says, and `copy` as many as the rows of the layers.
+    unsafe fn read<T: CoreNumber>(&self, block: usize, layers: Touched, rows: &PaddedRows, x: *const T, copy: *mut T, padding: T) {
+        let (plane, [_, h, w]) = (self.p.plane(), &self.p.axes);
+        for z in 0..layers.count {
+            let row = (layers.first + z * layers.step) * h.input + rows.plane.start;
+            let from = x.wrapping_add(block * self.lanes * plane + row * w.input);
+            let to = copy.wrapping_add((z * rows.size() + rows.inner()) * self.lanes);
+            // SAFETY: the caller's.
+            unsafe { copy_in::<T>(self.isa, (self.planes(block), plane), (rows.plane.len(), w.input), from, to, rows.pitch, padding) };
+        }
+    }
+
+    /// Copies results of `count` windows from `at` on of a block of planes.
+    ///
+    /// # Safety
+    /// `y` has as many elements as the pool says, and `from` as many as the windows.
+    unsafe fn write<T: CoreNumber>(&self, block: usize, (at, count): (usize, usize), from: *const T, y: *mut T) {
+        let windows = self.p.windows();
+        let to = y.wrapping_add(block * self.lanes * windows + at);
         // SAFETY: the caller's.
-        unsafe { copy_out::<T>(self.isa, (self.planes(block), windows), rows.len() * width, from, to) };
+        unsafe { copy_out::<T>(self.isa, (self.planes(block), windows), count, from, to) };
     }
 }
 
@@ -53,19 +84,21 @@ pub unsafe fn average<T: Pooled + CoreNumber>(of: &Across<'_>, divisor: PoolDivi
     let [_, h, w] = &p.axes;
     let all = Counts::of(p, divisor);
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
-    of.each_row(|blocks, rows| {
-        let touched = of.rows_of(&rows);
-        let taps = of.taps(touched.pitch);
-        let counts: Vec<T> = all.of_rows(rows.clone());
+    of.each_row(|blocks, layer, rows| {
+        let (touched, inside) = (of.rows_of(&rows), of.layers_of(layer));
+        let layers = Layers { count: inside.count, apart: touched.size(), pitch: touched.pitch };
+        let taps = of.taps_of(&layers);
+        let counts: Vec<T> = all.of_rows(layer, rows.clone());
         let own: Vec<_> = if of.is_adaptive() { rows.clone().flat_map(|r| of.own(r, &touched)).collect() } else { Vec::new() };
-        let mut copy = aligned(T::ZERO, touched.size() * lanes);
-        let mut means = aligned(T::ZERO, rows.len() * w.output * lanes);
+        let windows = (of.row_at(layer, rows.start), rows.len() * w.output);
+        let mut copy = aligned(T::ZERO, touched.size() * inside.count * lanes);
+        let mut means = aligned(T::ZERO, windows.1 * lanes);
         for block in blocks {
             // SAFETY: the caller's; each task has windows of its own, and its copies have room for what is touched.
             unsafe {
-                of.read(block, &touched, x.get(), copy.as_mut_ptr(), T::ZERO);
+                of.read(block, inside, &touched, x.get(), copy.as_mut_ptr(), T::ZERO);
                 if of.is_adaptive() {
-                    mean_own::<T>(isa, &own, touched.pitch, copy.as_ptr(), counts.as_ptr(), means.as_mut_ptr());
+                    mean_own::<T>(isa, &own, layers, copy.as_ptr(), counts.as_ptr(), means.as_mut_ptr());
                 } else {
                     for (i, r) in rows.clone().enumerate() {
                         let from = copy.as_ptr().wrapping_add(touched.place(h.start(r), w.start(0)) * lanes);
@@ -74,7 +107,7 @@ pub unsafe fn average<T: Pooled + CoreNumber>(of: &Across<'_>, divisor: PoolDivi
                         mean_row::<T>(isa, of.row(), from, &taps, counts, to);
                     }
                 }
-                of.write(block, &rows, means.as_ptr(), y.get());
+                of.write(block, windows, means.as_ptr(), y.get());
             }
         }
     });
@@ -86,57 +119,64 @@ pub unsafe fn average<T: Pooled + CoreNumber>(of: &Across<'_>, divisor: PoolDivi
 /// All have as many elements as the pool says; what is written overlaps nothing else.
 pub unsafe fn max<T: Pooled + CoreNumber>(of: &Across<'_>, x: *const T, values: *mut T, places: Places) {
     let (p, isa, lanes) = (of.p, of.isa, of.lanes);
-    let [_, h, w] = &p.axes;
+    let [d, h, w] = &p.axes;
     // Of each tap, how far it is from where the window begins: as taps, or as elements of the plane.
-    let columns = largest(w);
-    let element = |tap: usize| tap / columns * h.dilation * w.input + tap % columns * w.dilation;
+    let (rows_of_taps, columns) = (largest(h), largest(w));
+    let tap_at = |z: usize, r: usize, c: usize| (z * rows_of_taps + r) * columns + c;
+    let element = |tap: usize| {
+        let (row, column) = (tap / columns, tap % columns);
+        (row / rows_of_taps * d.dilation * h.input + row % rows_of_taps * h.dilation) * w.input + column * w.dilation
+    };
     let all: Vec<T> = match places {
         Places::Nowhere => Vec::new(),
         Places::Taps(_) => codes(0..p.kernel()),
-        Places::Positions(_) => codes((0..largest(h) * columns).map(element)),
+        Places::Positions(_) => codes((0..tap_at(largest(d), 0, 0)).map(element)),
     };
     let (x, values) = (SharedPointer::new(x), SharedPointer::new(values));
-    of.each_row(|blocks, rows| {
-        let touched = of.rows_of(&rows);
-        let taps = of.taps(touched.pitch);
+    of.each_row(|blocks, layer, rows| {
+        let (touched, inside) = (of.rows_of(&rows), of.layers_of(layer));
+        let layers = Layers { count: inside.count, apart: touched.size(), pitch: touched.pitch };
+        let taps = of.taps_of(&layers);
         let windows = || rows.clone().flat_map(|r| (0..w.output).map(move |o| (r, o)));
+        let place = |r: usize, o: usize| (d.start(layer) as i64 * h.input as i64 + h.start(r) as i64) * w.input as i64 + w.start(o) as i64;
         // The first taps inside.
         let initial: Vec<T> = match places {
             Places::Nowhere => Vec::new(),
-            _ => windows().map(|(r, o)| all[h.taps(r).start * columns + w.taps(o).start]).collect(),
+            _ => windows().map(|(r, o)| all[tap_at(inside.tap, h.taps(r).start, w.taps(o).start)]).collect(),
         };
         let starts: Vec<i64> = match places {
-            Places::Positions(_) => windows().map(|(r, o)| h.start(r) as i64 * w.input as i64 + w.start(o) as i64).collect(),
+            Places::Positions(_) => windows().map(|(r, o)| place(r, o)).collect(),
             _ => Vec::new(),
         };
         let own: Vec<_> = if of.is_adaptive() { rows.clone().flat_map(|r| of.own(r, &touched)).collect() } else { Vec::new() };
-        let count = rows.len() * w.output;
+        let (at, count) = (of.row_at(layer, rows.start), rows.len() * w.output);
         let with_places = !all.is_empty();
-        let mut copy = aligned(T::LOWEST, touched.size() * lanes);
+        let its_codes = if with_places { &all[tap_at(inside.tap, 0, 0)..tap_at(inside.tap + inside.count, 0, 0)] } else { &all };
+        let mut copy = aligned(T::LOWEST, touched.size() * inside.count * lanes);
         let mut best = aligned(T::ZERO, count * lanes);
         let mut its = aligned(T::ZERO, if with_places { count * lanes } else { 0 });
         let mut as_planes = aligned(T::ZERO, its.len());
         for block in blocks {
             // SAFETY: the caller's; each task has windows of its own, and its copies have room for what is touched.
             unsafe {
-                of.read(block, &touched, x.get(), copy.as_mut_ptr(), T::LOWEST);
+                of.read(block, inside, &touched, x.get(), copy.as_mut_ptr(), T::LOWEST);
                 if of.is_adaptive() {
-                    best_own::<T>(isa, &own, touched.pitch, copy.as_ptr(), (&all, columns), best.as_mut_ptr(), its.as_mut_ptr());
+                    best_own::<T>(isa, &own, layers, copy.as_ptr(), (&all, [rows_of_taps, columns]), best.as_mut_ptr(), its.as_mut_ptr());
                 } else {
                     for (i, r) in rows.clone().enumerate() {
                         let from = copy.as_ptr().wrapping_add(touched.place(h.start(r), w.start(0)) * lanes);
-                        let (first, at) = (initial.as_ptr().wrapping_add(i * w.output), i * w.output * lanes);
-                        let to = (best.as_mut_ptr().wrapping_add(at), its.as_mut_ptr().wrapping_add(at));
-                        best_row::<T>(isa, of.row(), from, (&taps, &all), first, to);
+                        let (first, to_at) = (initial.as_ptr().wrapping_add(i * w.output), i * w.output * lanes);
+                        let to = (best.as_mut_ptr().wrapping_add(to_at), its.as_mut_ptr().wrapping_add(to_at));
+                        best_row::<T>(isa, of.row(), from, (&taps, its_codes), first, to);
                     }
                 }
-                of.write(block, &rows, best.as_ptr(), values.get());
+                of.write(block, (at, count), best.as_ptr(), values.get());
                 if !with_places {
                     continue;
                 }
                 copy_out::<T>(isa, (of.planes(block), count), count, its.as_ptr(), as_planes.as_mut_ptr());
                 for (i, from) in as_planes.chunks_exact(count).take(of.planes(block)).enumerate() {
-                    places.put((block * lanes + i) * p.windows() + rows.start * w.output, from, &starts);
+                    places.put((block * lanes + i) * p.windows() + at, from, &starts);
                 }
             }
         }

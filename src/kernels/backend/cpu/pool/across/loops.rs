@@ -12,6 +12,14 @@ pub(super) struct OwnWindow {
     pub columns: usize,
 }
 
+/// The layers of windows that lie behind each other, how far they are apart, and how far rows are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layers {
+    pub count: usize,
+    pub apart: usize,
+    pub pitch: usize,
+}
+
 /// A row of windows of one size: how many, and how far each is from the one before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowRow {
@@ -87,7 +95,7 @@ unsafe fn mean_some<V: PanelVector, const N: usize, const S: usize>(
 
 on_vectors! { not base:
     /// The sums of windows over their counts.
-    fn mean_own<T>(windows: &[OwnWindow], pitch: usize, from: *const T, counts: *const T, to: *mut T) = mean_own_on
+    fn mean_own<T>(windows: &[OwnWindow], layers: Layers, from: *const T, counts: *const T, to: *mut T) = mean_own_on
 }
 
 /// # Safety
@@ -95,7 +103,7 @@ on_vectors! { not base:
 #[inline(always)]
 unsafe fn mean_own_on<V: PanelVector>(
     windows: &[OwnWindow],
-    pitch: usize,
+    layers: Layers,
     from: *const V::Number,
     counts: *const V::Number,
     to: *mut V::Number,
@@ -104,9 +112,11 @@ unsafe fn mean_own_on<V: PanelVector>(
     unsafe {
         for (i, w) in windows.iter().enumerate() {
             let mut sum = V::zero();
-            for r in 0..w.rows {
-                for c in 0..w.columns {
-                    sum = sum.plus(V::load(from.wrapping_add((w.at + r * pitch + c) * V::LANES)));
+            for z in 0..layers.count {
+                for r in 0..w.rows {
+                    for c in 0..w.columns {
+                        sum = sum.plus(V::load(from.wrapping_add((w.at + z * layers.apart + r * layers.pitch + c) * V::LANES)));
+                    }
                 }
             }
             sum.over(V::splat(*counts.wrapping_add(i))).store(to.wrapping_add(i * V::LANES));
@@ -166,7 +176,7 @@ unsafe fn spread_some<V: PanelVector, const N: usize, const S: usize>(
 }
 
 on_vectors! { not base:
-    /// The adjoint of `mean_own`.
+    /// The adjoint of `mean_own`, of one layer.
     fn spread_own<T>(windows: &[OwnWindow], pitch: usize, from: *const T, counts: *const T, to: *mut T) = spread_own_on
 }
 
@@ -285,8 +295,8 @@ unsafe fn best_and_code<V: PanelVector, const N: usize, const S: usize>(
 }
 
 on_vectors! { not base:
-    /// The largest of each window, and its code unless there are none: rows of codes of so many columns.
-    fn best_own<T>(windows: &[OwnWindow], pitch: usize, from: *const T, codes: (&[T], usize), to: *mut T, to_codes: *mut T) = best_own_on
+    /// The largest of each window, and its code unless there are none: layers of codes of so many rows and columns.
+    fn best_own<T>(windows: &[OwnWindow], layers: Layers, from: *const T, codes: (&[T], [usize; 2]), to: *mut T, to_codes: *mut T) = best_own_on
 }
 
 /// # Safety
@@ -294,9 +304,9 @@ on_vectors! { not base:
 #[inline(always)]
 unsafe fn best_own_on<V: PanelVector>(
     windows: &[OwnWindow],
-    pitch: usize,
+    layers: Layers,
     from: *const V::Number,
-    (codes, columns): (&[V::Number], usize),
+    (codes, [rows, columns]): (&[V::Number], [usize; 2]),
     to: *mut V::Number,
     to_codes: *mut V::Number,
 ) {
@@ -304,11 +314,13 @@ unsafe fn best_own_on<V: PanelVector>(
     unsafe {
         for (i, w) in windows.iter().enumerate() {
             let (mut best, mut its) = (V::splat(V::Number::LOWEST), V::zero());
-            for r in 0..w.rows {
-                for c in 0..w.columns {
-                    let x = V::load(from.wrapping_add((w.at + r * pitch + c) * V::LANES));
-                    let code = if codes.is_empty() { x } else { V::splat(codes[r * columns + c]) };
-                    (best, its) = x.or_best(code, best, its);
+            for z in 0..layers.count {
+                for r in 0..w.rows {
+                    for c in 0..w.columns {
+                        let x = V::load(from.wrapping_add((w.at + z * layers.apart + r * layers.pitch + c) * V::LANES));
+                        let code = if codes.is_empty() { x } else { V::splat(codes[(z * rows + r) * columns + c]) };
+                        (best, its) = x.or_best(code, best, its);
+                    }
                 }
             }
             best.store(to.wrapping_add(i * V::LANES));

@@ -1,7 +1,9 @@
 //! Pools whose vectors go across planes, so that no lane is wasted, however small images are: as many planes as a vector has lanes are copied
 //! with their padding (`in_lanes`), each tap of a window is one step of a whole vector, and results are copied back.
 //!
-//! Not here: windows of three dimensions, of many elements, of integers and of given places, which go along rows (`average`, `max`).
+//! Planes of three dimensions are layers, which are copied one behind the other.
+//!
+//! Not here: windows of many elements, of integers and of given places, which go along rows (`average`, `max`).
 
 mod backward;
 mod forward;
@@ -25,7 +27,7 @@ use std::ops::Range;
 /// Elements that the windows of one task have.
 const TASK: usize = 1 << 17;
 
-/// A pool of planes of two dimensions, and the vectors it is computed in.
+/// A pool, and the vectors it is computed in.
 pub(super) struct Across<'a> {
     p: &'a Pool,
     isa: InstructionSet,
@@ -41,17 +43,17 @@ impl<'a> Across<'a> {
     fn on<T: CoreNumber>(isa: InstructionSet, p: &'a Pool, most: usize) -> Option<Across<'a>> {
         let (_, lanes) = widths::<T>(isa);
         let [d, h, w] = &p.axes;
-        let has_one_plane = (d.input, d.output, d.kernel, d.start(0)) == (1, 1, 1, 0);
         let is_any = p.planes >= lanes && p.windows() > 0 && p.plane() > 0;
         // Each axis, or none.
-        let is_even = !p.axes[1..].iter().any(|a| a.adaptive) || p.axes[1..].iter().all(|a| a.adaptive || *a == WindowAxis::ONE);
-        if isa == InstructionSet::Base || !has_one_plane || !is_any || !is_even || largest(h).saturating_mul(largest(w)) > most {
+        let is_even = !p.axes.iter().any(|a| a.adaptive) || p.axes.iter().all(|a| a.adaptive || *a == WindowAxis::ONE);
+        let elements = largest(d).saturating_mul(largest(h)).saturating_mul(largest(w));
+        if isa == InstructionSet::Base || !is_any || !is_even || elements > most {
             return None;
         }
         let reach = |a: &WindowAxis, windows: Range<usize>| (a.end(windows.end - 1) - a.start(windows.start)) as usize;
         let is_small = reach(h, 0..1) <= COPY && reach(w, 0..w.output) <= COPY && w.input <= COPY;
         let made = Across { p, isa, lanes };
-        (is_small && made.rows_of(&(0..1)).size() * lanes <= COPY).then_some(made)
+        (is_small && made.rows_of(&(0..1)).size() * lanes * largest(d) <= COPY).then_some(made)
     }
 
     /// The rows that some rows of windows touch.
@@ -66,22 +68,24 @@ impl<'a> Across<'a> {
         w.start(0)..w.end(w.output - 1)
     }
 
-    /// How many rows, each so many elements from the one before it, are copied together if one takes `of_one`.
-    fn together(&self, rows: usize, of_one: &PaddedRows, step: usize) -> usize {
-        let most = 1 + (COPY / self.lanes).saturating_sub(of_one.size()) / (step * of_one.pitch);
+    /// How many rows, each so many elements from the one before it, are copied together if one of each of some layers takes `of_one`.
+    fn together(&self, rows: usize, of_one: &PaddedRows, layers: usize, step: usize) -> usize {
+        let most = 1 + (COPY / (self.lanes * layers)).saturating_sub(of_one.size()) / (step * of_one.pitch);
         rows.div_ceil(rows.div_ceil(most))
     }
 
-    /// Calls `f` with blocks of planes and rows of `0..rows`, `together` at a time.
-    fn each(&self, rows: usize, together: usize, f: impl Fn(Range<usize>, Range<usize>) + Sync) {
+    /// Calls `f` with blocks of planes, a layer of `0..layers`, and rows of `0..rows`, `together` at a time.
+    fn each(&self, layers: usize, rows: usize, together: usize, f: impl Fn(Range<usize>, usize, Range<usize>) + Sync) {
         let blocks = self.p.planes.div_ceil(self.lanes);
-        let parts = rows.div_ceil(together);
-        let [_, h, w] = &self.p.axes;
-        let windows = self.p.windows() / parts * largest(h) * largest(w) + self.p.plane() / parts;
+        let in_layer = rows.div_ceil(together);
+        let parts = layers * in_layer;
+        let elements: usize = self.p.axes.iter().map(largest).product();
+        let windows = self.p.windows() * elements / parts + self.p.plane() / parts;
         let at_once = (TASK / (self.lanes * windows).max(1)).clamp(1, blocks);
         parallel_for(blocks.div_ceil(at_once) * parts, |t| {
-            let (block, part) = (t / parts * at_once, t % parts);
-            f(block..blocks.min(block + at_once), part * together..rows.min((part + 1) * together));
+            let (block, part) = (t / parts * at_once, t % in_layer);
+            let rows = part * together..rows.min((part + 1) * together);
+            f(block..blocks.min(block + at_once), t % parts / in_layer, rows);
             interrupt::check();
         });
     }
@@ -92,7 +96,7 @@ impl<'a> Across<'a> {
     }
 
     fn is_adaptive(&self) -> bool {
-        self.p.axes[1..].iter().any(|a| a.adaptive)
+        self.p.axes.iter().any(|a| a.adaptive)
     }
 
     fn row(&self) -> WindowRow {
