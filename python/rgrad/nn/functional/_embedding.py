@@ -224,6 +224,13 @@ def embedding_bag(
     factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if mode == "max":
         return _maxima(index, weight, starts, ends, padding_idx)
+    if input.dim() == 2 and padding_idx is None and length > 0:
+        # All bags have one length.
+        rows = _rows(weight, index, None, scale_grad_by_freq)
+        if factors is not None:
+            rows = rows * factors.unsqueeze(1)
+        rows = rows.reshape(bags, length, weight.size(1))
+        return rows.sum(1) if mode == "sum" else rows.mean(1)
     return _sums(index, weight, starts, ends, padding_idx, mode, factors, scale_grad_by_freq)
 
 

@@ -1,6 +1,8 @@
 //! Copies of strided elements with a conversion of their type.
 
 #[cfg(target_arch = "x86_64")]
+use super::cast_half;
+#[cfg(target_arch = "x86_64")]
 use super::num::{InstructionSet, instruction_set};
 use crate::layout::{BF16, DType, F16, Scalar};
 use std::mem::MaybeUninit;
@@ -134,6 +136,11 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
                 for c in 0..cols {
                     *dst.add(c) = (*src.add(c)).convert();
                 }
+            } else if d1 == s1 && ds.1 == d1 && ss.1 == -s1 {
+                let (src, dst) = (src as *const S, dst as *mut D);
+                for c in 0..cols {
+                    *dst.add(c) = (*src.sub(c)).convert();
+                }
             } else if ds.1 == d1 && ss.1 == 0 {
                 let (v, dst) = ((*(src as *const S)).convert(), dst as *mut D);
                 for c in 0..cols {
@@ -246,6 +253,32 @@ unsafe fn two_steps(
             }
         }
     }
+}
+
+/// Conversions whose dense rows have a loop of their own.
+#[cfg(target_arch = "x86_64")]
+macro_rules! dense {
+    ($($name:ident: $S:ty => $D:ty;)+) => { $(
+        /// # Safety
+        /// As for `convert_strided`; the machine has AVX2.
+        unsafe fn $name(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
+            // SAFETY: the caller's.
+            unsafe {
+                if (ss.1, ds.1) != (size_of::<$S>() as isize, size_of::<$D>() as isize) {
+                    return avx2::<$S, $D>(rows, cols, src, ss, dst, ds);
+                }
+                for r in 0..rows as isize {
+                    cast_half::$name(cols, src.offset(r * ss.0).cast(), dst.offset(r * ds.0).cast());
+                }
+            }
+        }
+    )+ };
+}
+#[cfg(target_arch = "x86_64")]
+dense! {
+    to_f16: f32 => F16;
+    of_f16: F16 => f32;
+    to_bf16: f32 => BF16;
 }
 
 /// The function that moves elements of `from` to places of `to`.
@@ -393,7 +426,12 @@ pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
     static AVX2: [[ConvertFn; DType::COUNT]; DType::COUNT] = table!(avx2);
     #[cfg(target_arch = "x86_64")]
     if instruction_set() != InstructionSet::Base {
-        return AVX2[from as usize][to as usize];
+        return match (from, to) {
+            (DType::F32, DType::F16) => to_f16,
+            (DType::F16, DType::F32) => of_f16,
+            (DType::F32, DType::BF16) => to_bf16,
+            _ => AVX2[from as usize][to as usize],
+        };
     }
     BASE[from as usize][to as usize]
 }

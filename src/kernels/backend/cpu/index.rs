@@ -3,8 +3,9 @@
 //! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
 //! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
 
+use super::memory::cache_line::{LINE, bring_line};
 use super::memory::raw_slice::RawSlice;
-use super::threads::{SharedPointer, parallel_for};
+use super::threads::{SharedPointer, num_threads, parallel_for};
 use crate::backend::interrupt;
 use crate::backend::requests::Write;
 use crate::layout::DType;
@@ -13,6 +14,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements of one parallel task.
 pub(super) const PIECE: usize = 16 << 10;
+
+/// How many rows ahead memory is asked for, and how many bytes of each at most.
+const AHEAD: usize = 4;
+const BROUGHT: usize = 512;
+
+/// Asks for the first elements of a row, which may lie anywhere.
+#[inline(always)]
+fn bring_some<T>(from: *const T, n: usize) {
+    for at in (0..(n * size_of::<T>()).min(BROUGHT)).step_by(LINE) {
+        bring_line(from.wrapping_byte_add(at));
+    }
+}
 
 /// Sizes and strides of some dimensions; dimensions that are contiguous with each other are merged.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +60,15 @@ impl StridedBlock {
             i /= n;
         }
         off
+    }
+
+    /// The stride, if all elements lie in one run.
+    fn run(&self) -> Option<isize> {
+        match self.dims[..] {
+            [] => Some(1),
+            [(_, stride)] => Some(stride),
+            _ => None,
+        }
     }
 
     /// Calls `f(offset, length, stride)` for each innermost run of the elements `from..to`.
@@ -150,38 +172,39 @@ unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_
         return;
     }
     let (out, x) = (SharedPointer::new(out), SharedPointer::new(x));
+    let run = r.inner.run();
     let some = |from: usize, to: usize| {
         let mut row = from;
-        while n == 1 && row < to {
-            // Single elements: one task for each outer index.
+        while row < to {
             let (o, first) = (row / k, row % k);
             let offsets = &r.offsets[first..k.min(first + to - row)];
             // SAFETY: the caller's promise; each row of `out` is written by one piece.
             unsafe {
-                let (to, from) = (out.get().add(row), x.get().offset(r.outer.offset(o)));
-                for (j, off) in offsets.iter().enumerate() {
-                    *to.add(j) = *from.offset(*off as isize);
+                let (to, from) = (out.get().add(row * n), x.get().offset(r.outer.offset(o)));
+                if n == 1 {
+                    for (j, off) in offsets.iter().enumerate() {
+                        *to.add(j) = *from.offset(*off as isize);
+                    }
+                } else {
+                    for (j, off) in offsets.iter().enumerate() {
+                        if let Some(next) = offsets.get(j + AHEAD) {
+                            bring_some(from.wrapping_offset(*next as isize), n);
+                        }
+                        let (mut to, from) = (to.add(j * n), from.offset(*off as isize));
+                        if run == Some(1) {
+                            std::ptr::copy_nonoverlapping(from, to, n);
+                            continue;
+                        }
+                        r.inner.runs(0, n, |off, len, stride| {
+                            for j in 0..len as isize {
+                                *to.offset(j) = *from.offset(off + j * stride);
+                            }
+                            to = to.add(len);
+                        });
+                    }
                 }
             }
             row += offsets.len();
-        }
-        for row in row..to {
-            let base = r.outer.offset(row / k) + r.offsets[row % k] as isize;
-            // SAFETY: as above.
-            unsafe {
-                let mut to = out.get().add(row * n);
-                r.inner.runs(0, n, |off, len, stride| {
-                    let from = x.get().offset(base + off);
-                    if stride == 1 {
-                        std::ptr::copy_nonoverlapping(from, to, len);
-                    } else {
-                        for j in 0..len {
-                            *to.add(j) = *from.offset(j as isize * stride);
-                        }
-                    }
-                    to = to.add(len);
-                });
-            }
         }
     };
     let per = PIECE.div_ceil(n);
@@ -261,42 +284,58 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
         return;
     }
     let (x, src) = (SharedPointer::new(x), SharedPointer::new(src));
+    let run = r.inner.run();
     let some = |o: usize, from: usize, to: usize| {
         let start = r.outer.offset(o);
         let every = (PIECE * 8 / (to - from).max(1)).max(1);
-        for (j, off) in r.offsets.iter().enumerate() {
-            if j % every == every - 1 {
-                interrupt::check();
-            }
-            let base = start + *off as isize;
-            let mut at = if single { 0 } else { (o * k + j) * n + from };
-            let step = !single as usize;
-            r.inner.runs(from, to, |off, len, stride| {
-                // SAFETY: the caller's promise; pieces differ in the outer or the inner part, which do not overlap.
-                unsafe {
-                    let to = x.get().offset(base + off);
-                    let from = src.get().add(at);
-                    if stride == 1 && step == 1 {
-                        for j in 0..len {
-                            *to.add(j) = (*from.add(j)).write(*to.add(j), how::<HOW>());
+        for (c, offsets) in r.offsets.chunks(every).enumerate() {
+            interrupt::check();
+            // SAFETY: the caller's promise; pieces differ in the outer or the inner part, which do not overlap.
+            unsafe {
+                let (x, src) = (x.get().offset(start), src.get().add(if single { 0 } else { (o * k + c * every) * n + from }));
+                match (run, single) {
+                    (_, false) if n == 1 => {
+                        for (j, off) in offsets.iter().enumerate() {
+                            let to = x.offset(*off as isize);
+                            *to = (*src.add(j)).write(*to, how::<HOW>());
                         }
-                    } else {
-                        for j in 0..len {
-                            let to = to.offset(j as isize * stride);
-                            *to = (*from.add(j * step)).write(*to, how::<HOW>());
+                    }
+                    (Some(1), false) => {
+                        for (j, off) in offsets.iter().enumerate() {
+                            if let Some(next) = offsets.get(j + AHEAD) {
+                                bring_some(x.wrapping_offset(*next as isize + from as isize), to - from);
+                            }
+                            let (x, src) = (x.offset(*off as isize + from as isize), src.add(j * n));
+                            for i in 0..to - from {
+                                *x.add(i) = (*src.add(i)).write(*x.add(i), how::<HOW>());
+                            }
+                        }
+                    }
+                    _ => {
+                        let step = !single as usize;
+                        for (j, off) in offsets.iter().enumerate() {
+                            let mut src = src.add(j * n * step);
+                            r.inner.runs(from, to, |at, len, stride| {
+                                let to = x.offset(*off as isize + at);
+                                for i in 0..len {
+                                    let to = to.offset(i as isize * stride);
+                                    *to = (*src.add(i * step)).write(*to, how::<HOW>());
+                                }
+                                src = src.add(len * step);
+                            });
                         }
                     }
                 }
-                at += len * step;
-            });
+            }
         }
     };
     if outer * k * n < 2 * PIECE {
         (0..outer).for_each(|o| some(o, 0, n));
         return;
     }
-    // Positions may repeat, so one task handles all of them.
-    let width = PIECE.div_ceil(k).clamp(64, n.max(64));
+    // Positions may repeat, so one task handles all of them. Parts of rows are as long as the number of threads allows.
+    let tasks = (2 * num_threads()).div_ceil(outer);
+    let width = PIECE.div_ceil(k).max(n.div_ceil(tasks)).clamp(64, n.max(64));
     let pieces = n.div_ceil(width);
     parallel_for(outer * pieces, |p| {
         let i = p % pieces;
@@ -342,11 +381,20 @@ unsafe fn triangle_t<T: Copy + Default>(
         // Columns `kept` stay: from the diagonal on, or up to it.
         let edge = (i as i128 + diagonal as i128).clamp(-1, cols as i128);
         let kept = if upper { edge.max(0) as usize..cols } else { 0..(edge + 1).min(cols as i128) as usize };
-        for j in 0..cols {
-            // SAFETY: inside both matrices.
-            unsafe {
-                let v = if kept.contains(&j) { *from.offset(i as isize * x.1[0] + j as isize * x.1[1]) } else { T::default() };
-                *to.offset(i as isize * out.1[0] + j as isize * out.1[1]) = v;
+        // SAFETY: rows lie inside both matrices.
+        unsafe {
+            let (to, from) = (to.offset(i as isize * out.1[0]), from.offset(i as isize * x.1[0]));
+            if (out.1[1], x.1[1]) == (1, 1) {
+                to.write_bytes(0, kept.start);
+                if !std::ptr::eq(to, from) {
+                    std::ptr::copy_nonoverlapping(from.add(kept.start), to.add(kept.start), kept.len());
+                }
+                to.add(kept.end).write_bytes(0, cols - kept.end);
+                continue;
+            }
+            for j in 0..cols as isize {
+                let v = if kept.contains(&(j as usize)) { *from.offset(j * x.1[1]) } else { T::default() };
+                *to.offset(j * out.1[1]) = v;
             }
         }
     }

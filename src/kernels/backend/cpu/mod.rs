@@ -16,6 +16,8 @@ pub mod attention;
 pub mod blocks;
 pub mod backend;
 pub mod cast;
+#[cfg(target_arch = "x86_64")]
+mod cast_half;
 mod conv;
 pub mod copy;
 pub mod cummax;

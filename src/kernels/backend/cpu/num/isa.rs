@@ -92,7 +92,8 @@ pub fn best() -> InstructionSet {
         && is_x86_feature_detected!("fma")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
-        && is_x86_feature_detected!("lzcnt");
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("f16c");
     let v4 = v3
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")

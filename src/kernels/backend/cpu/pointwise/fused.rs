@@ -101,6 +101,9 @@ pub struct Runner {
     gathered: usize,
     /// A lone step from memory to memory needs no registers, and so no blocks.
     lone: bool,
+    /// Elements of a row of the strided inputs, and those of a block.
+    row: usize,
+    block: usize,
 }
 
 // SAFETY: the pointers are into operands that the caller keeps alive while the program runs; each range is written by one thread only.
@@ -235,7 +238,8 @@ impl Runner {
             }
             _ => false,
         };
-        Ok(Runner { placement, steps, walks, constants, registers, converted, gathered, lone })
+        let row = walks.iter().filter_map(|w: &StridedRead| w.dims.last()).map(|d| d.size).min().unwrap_or(n).max(1);
+        Ok(Runner { placement, steps, walks, constants, registers, converted, gathered, lone, row, block: block_of(row) })
     }
 
     /// Computes every element, unless `goes_on` returns false; this thread calls it regularly.
@@ -310,12 +314,22 @@ impl Runner {
             let size = self.steps.last().map_or(0, |s| s.size);
             let mut done = 0;
             while done < len {
-                let now = if self.lone { len - done } else { (len - done).min(BLOCK) };
+                let now = if self.lone { len - done } else { (len - done).min(self.up_to_block(start + done)) };
                 // SAFETY: the scratch holds all registers; the rest is the promise made to `new`.
                 unsafe { self.block(placement, start + done, now, scratch, to.map(|p| p.add(done * size))) };
                 done += now;
             }
         });
+    }
+
+    /// How many elements from `at` on are computed together. Where rows are long, blocks do not go across their ends: what has the stride of the
+    /// results along a row is read where it lies then.
+    fn up_to_block(&self, at: usize) -> usize {
+        if self.walks.is_empty() || !is_long(self.row) {
+            return BLOCK;
+        }
+        let column = at % self.row;
+        (self.block - column % self.block).min(self.row - column)
     }
 
     /// # Safety
@@ -380,6 +394,16 @@ impl Runner {
             }
         }
     }
+}
+
+/// Whether a block of one row, or of a part of it, costs less than a copy of what lies otherwise. What is left behind whole vectors is slow.
+fn is_long(row: usize) -> bool {
+    row > BLOCK / 2 || row >= BLOCK / 4 && row.is_multiple_of(LANES)
+}
+
+/// Elements of a block where long rows have so many: equal parts of one.
+fn block_of(row: usize) -> usize {
+    row.div_ceil(row.div_ceil(BLOCK)).next_multiple_of(LANES).min(BLOCK)
 }
 
 /// A single value, aligned for every type.
