@@ -73,6 +73,11 @@ def row(
     return Row(name, what, target, tensors(call, *shape), rtol=rtol, others=others, moved=moved)
 
 
+def positions(x: Any) -> Any:
+    """Positions below 1024 that look random, of the shape of ``x``."""
+    return (x.abs() * 1e6).long() % 1024
+
+
 def bound(
     name: str,
     what: str,
@@ -216,6 +221,7 @@ MOVED = [
         moved=3 * MB16,
         prepare=lambda lib, a, b: (a.double(), b),
     ),
+    bound("cast_half", "float32 to float16, 4M", lambda lib, a, b: a.half(), N, moved=3 * MB16 // 2),
     bound("cast_int", "float32 to int32, 4M", lambda lib, a, b: a.int(), N, moved=2 * MB16),
     bound("cast_long", "float32 to int64, 4M", lambda lib, a, b: a.long(), N, moved=3 * MB16),
     bound(
@@ -265,6 +271,35 @@ MOVED = [
         *SQUARE,
         moved=2 * MB16,
         prepare=lambda lib, a, b: (a, lib.arange(2048).flip(0)),
+    ),
+    bound(
+        "gather_rows",
+        "gather along the rows of 2048x1024",
+        lambda lib, a, i: a.gather(1, i),
+        2048,
+        1024,
+        moved=2 * MB16,
+        prepare=lambda lib, a, b: (a, positions(b)),
+    ),
+    bound(
+        "scatter_add_rows",
+        "scatter_add along the rows of 2048x1024",
+        lambda lib, a, ib: a.scatter_add(1, *ib),
+        2048,
+        1024,
+        moved=5 * MB16 // 2,
+        rtol=1e-5,
+        prepare=lambda lib, a, b: (a, (positions(b), b)),
+    ),
+    bound(
+        "index_add_rows",
+        "index_add of 1024 rows to 1024 rows of 1024",
+        lambda lib, a, ib: a.index_add(0, *ib),
+        1024,
+        1024,
+        moved=MB16,
+        rtol=1e-5,
+        prepare=lambda lib, a, b: (a, (positions(b)[0], b)),
     ),
     bound("softmax_rows", "softmax, 2048x1024", lambda lib, a, b: lib.softmax(a, 1), 2048, 1024, moved=MB16),
     bound("softmax_columns", "softmax down, 2048x1024", lambda lib, a, b: lib.softmax(a, 0), 2048, 1024, moved=MB16),

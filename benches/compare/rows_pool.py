@@ -102,6 +102,18 @@ ROWS: list[Row] = [
         (8, 256, 14, 14),
     ),
     *pooled(
+        "adaptive_pool_global",
+        "adaptive_avg_pool2d to 1x1, 8x256x14x14",
+        lambda T, x: T.nn.functional.adaptive_avg_pool2d(x, 1),
+        (8, 256, 14, 14),
+    ),
+    *pooled(
+        "max_pool_volume",
+        "max_pool3d, 3x3x3 by 2 with padding, 4x128x4x7x7",
+        lambda T, x: T.nn.functional.max_pool3d(x, 3, 2, 1),
+        (4, 128, 4, 7, 7),
+    ),
+    *pooled(
         "pad_small",
         "pad by 1, 4x64x28x28",
         lambda T, x: T.nn.functional.pad(x, (1, 1, 1, 1)),

@@ -43,8 +43,9 @@ impl<'a> Walk<'a> {
         let outer = (0..shape.len()).filter(|d| *d != dim && Some(*d) != inner).collect();
         let mut walk = Walk { shape, dim, strides, inner, outer, is_lengthwise: true };
         let (across, along) = walk.sizes();
-        let (apart, beside) = (walk.index_steps(false)[0].unsigned_abs(), walk.index_steps(true)[0].unsigned_abs());
-        walk.is_lengthwise = if beside < apart { along >= LONG.min(across) } else { along >= across && across < LONG };
+        // Where positions lie side by side, unless there are only a few.
+        let [step_across, step_along] = [false, true].map(|lengthwise| walk.steps_of(lengthwise)[0].unsigned_abs());
+        walk.is_lengthwise = if step_along < step_across { along >= LONG.min(across) } else { across < LONG && along >= across };
         walk
     }
 
@@ -53,7 +54,8 @@ impl<'a> Walk<'a> {
         (self.inner.map_or(1, |d| self.shape[d]), self.shape.get(self.dim).copied().unwrap_or(1))
     }
 
-    fn index_steps(&self, lengthwise: bool) -> [isize; 3] {
+    /// The strides along `dim`, or along the innermost other dimension.
+    fn steps_of(&self, lengthwise: bool) -> [isize; 3] {
         let along = |d: usize| self.strides.map(|s| s.get(d).copied().unwrap_or(0));
         match (lengthwise, self.inner) {
             (true, _) => {
@@ -65,9 +67,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Between two elements of a run.
+    /// The strides between two elements of a run.
     fn steps(&self) -> [isize; 3] {
-        self.index_steps(self.is_lengthwise)
+        self.steps_of(self.is_lengthwise)
     }
 
     fn start(&self, mut i: usize) -> [isize; 3] {
@@ -89,8 +91,7 @@ impl<'a> Walk<'a> {
         }
         let (across, along) = self.sizes();
         let outer = total / (across * along);
-        let [by_across, by_along] = [self.index_steps(false), self.index_steps(true)];
-        let (run, other) = if self.is_lengthwise { (by_along, by_across) } else { (by_across, by_along) };
+        let (run, other) = (self.steps(), self.steps_of(!self.is_lengthwise));
         let plus = |at: [isize; 3], n: usize, by: [isize; 3]| std::array::from_fn::<isize, 3, _>(|k| at[k] + n as isize * by[k]);
         let some = |o: usize, across: Range<usize>, along: Range<usize>| {
             let (runs, others) = if self.is_lengthwise { (along, across) } else { (across, along) };

@@ -42,6 +42,8 @@ pub mod reduce;
 pub mod resample;
 pub mod resample_bytes;
 pub mod scan;
+#[cfg(test)]
+mod seed;
 pub mod softmax;
 pub mod sort;
 pub mod special;

@@ -1,27 +1,9 @@
 use super::*;
 use crate::backend::cpu::num::best;
+use crate::backend::cpu::seed::Seed;
 use crate::backend::cpu::threads::{SharedPointer, set_num_threads};
 use crate::layout::{BF16, F16};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Numbers from a seed.
-struct Seed(u64);
-
-impl Seed {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-    fn of<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-    /// Multiples of 1/8, which all types have, so that sums of some hundred products are exact in float32.
-    fn numbers(&mut self, n: usize) -> Vec<f64> {
-        (0..n).map(|_| (self.below(17) as f64 - 8.0) / 8.0).collect()
-    }
-}
 
 fn geometry(r: &mut Seed) -> ConvShape {
     let dims = 1 + r.below(3);

@@ -3,18 +3,8 @@ use super::super::max::Places;
 use super::super::{average as along_rows, max as max_along_rows};
 use super::*;
 use crate::backend::cpu::num::best;
+use crate::backend::cpu::seed::Seed;
 use crate::backend::requests::{PoolDivisor, PoolPass};
-
-struct Seed(u64);
-
-impl Seed {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-}
 
 fn axis(r: &mut Seed, adaptive: bool) -> WindowAxis {
     axis_up_to(r, adaptive, 30)
