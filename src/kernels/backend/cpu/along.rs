@@ -5,7 +5,7 @@
 //!
 //! Not here: whole rows at positions (`index`).
 
-use super::index::{BoolElement, PIECE, ScatterElement, by_dtype, how};
+use super::index::{BoolElement, PIECE, ScatterElement, by_dtype, by_size, how};
 use super::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
 use crate::backend::requests::Write;
@@ -114,7 +114,9 @@ impl<'a> Walk<'a> {
             (0..outer).for_each(|o| some(o, 0..across, 0..along));
             return;
         }
-        let wide = PIECE.div_ceil(along).max(16).min(across);
+        // Short runs across `dim` would read few elements of many rows.
+        let shortest = if self.is_lengthwise { 1 } else { 16 };
+        let wide = PIECE.div_ceil(along).max(shortest).min(across);
         let long = if may_part { (PIECE / wide).clamp(1, along) } else { along };
         let (columns, rows) = (across.div_ceil(wide), along.div_ceil(long));
         let pieces = columns * rows;
@@ -143,7 +145,7 @@ pub unsafe fn gather(
     (dim, size): (usize, usize),
 ) -> bool {
     // SAFETY: passed on.
-    unsafe { by_dtype!(dtype, gather_t(out, x, index, shape, (dim, size))) }
+    unsafe { by_size!(dtype, gather_t(out, x, index, shape, (dim, size))) }
 }
 
 unsafe fn gather_t<T: ScatterElement>(
@@ -208,29 +210,17 @@ pub unsafe fn scatter(
     shape: &[usize],
     (dim, size): (usize, usize),
 ) {
-    // SAFETY: passed on.
-    unsafe { by_dtype!(dtype, scatter_t(x, src, index, how, shape, (dim, size))) }
-}
-
-unsafe fn scatter_t<T: ScatterElement>(
-    x: AlongOperand<'_, *mut u8>,
-    src: AlongOperand<'_, *const u8>,
-    index: AlongOperand<'_, *const i64>,
-    how: Write,
-    shape: &[usize],
-    along: (usize, usize),
-) {
     // SAFETY: passed on. The constant makes loops without a test inside.
     unsafe {
         match how {
-            Write::Set => scatter_how::<T, 0>(x, src, index, shape, along),
-            Write::Add => scatter_how::<T, 1>(x, src, index, shape, along),
-            Write::Multiply => scatter_how::<T, 2>(x, src, index, shape, along),
+            Write::Set => by_size!(dtype, scatter_t::<_, 0>(x, src, index, shape, (dim, size))),
+            Write::Add => by_dtype!(dtype, scatter_t::<_, 1>(x, src, index, shape, (dim, size))),
+            Write::Multiply => by_dtype!(dtype, scatter_t::<_, 2>(x, src, index, shape, (dim, size))),
         }
     }
 }
 
-unsafe fn scatter_how<T: ScatterElement, const HOW: u8>(
+unsafe fn scatter_t<T: ScatterElement, const HOW: u8>(
     x: AlongOperand<'_, *mut u8>,
     src: AlongOperand<'_, *const u8>,
     index: AlongOperand<'_, *const i64>,

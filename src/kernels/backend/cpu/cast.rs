@@ -12,8 +12,13 @@ pub type ConvertFn = unsafe fn(rows: usize, cols: usize, src: *const u8, ss: (is
 
 /// A conversion between element types as they lie in memory.
 trait Convert<D>: Copy {
+    /// Whether elements stay as they are.
+    const MOVES: bool = false;
     fn convert(self) -> D;
 }
+
+/// Elements from which on a move of a row is a call.
+const MANY: usize = 64;
 
 /// `bool` in memory: true if the byte is not 0. Memory from outside (NumPy, DLPack) may hold any byte.
 #[derive(Clone, Copy)]
@@ -31,6 +36,19 @@ macro_rules! convert {
         })+
     };
 }
+
+macro_rules! moves {
+    ($($T:ty)+) => {
+        $(impl Convert<$T> for $T {
+            const MOVES: bool = true;
+            #[inline(always)]
+            fn convert(self) -> $T {
+                self
+            }
+        })+
+    };
+}
+moves!(u8 i16 i32 i64);
 
 /// What x86's conversion gives: values out of range and nan become the least integer. (`as` alone would saturate.)
 macro_rules! truncate {
@@ -52,16 +70,12 @@ truncate! {
     to_i64: f64 => i64, 9_223_372_036_854_775_808.0;
 }
 
-// The pairs of types with loops of their own. A copy without conversion moves integers of the same size.
+// The other pairs of types with loops of their own. A copy without conversion moves integers of the same size.
 convert! {
     StoredBool as StoredBool => |x| StoredBool((x.0 != 0) as u8);
     StoredBool as i32 => |x| (x.0 != 0) as i32;
     StoredBool as i64 => |x| (x.0 != 0) as i64;
     StoredBool as f32 => |x| (x.0 != 0) as u8 as f32;
-    u8 as u8 => |x| x;
-    i16 as i16 => |x| x;
-    i32 as i32 => |x| x;
-    i64 as i64 => |x| x;
     u8 as StoredBool => |x| StoredBool((x != 0) as u8);
     u8 as i32 => |x| x as i32;
     u8 as i64 => |x| x as i64;
@@ -131,16 +145,15 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
         // SAFETY: the caller's, for every access below.
         unsafe {
             let (src, dst) = (src.offset(r * ss.0), dst.offset(r * ds.0));
-            if ds.1 == d1 && ss.1 == s1 {
+            if S::MOVES && cols >= MANY && ds.1 == d1 && ss.1 == s1 {
+                std::ptr::copy(src, dst, cols * size_of::<S>());
+            } else if ds.1 == d1 && ss.1 == s1 {
                 let (src, dst) = (src as *const S, dst as *mut D);
                 for c in 0..cols {
                     *dst.add(c) = (*src.add(c)).convert();
                 }
-            } else if d1 == s1 && ds.1 == d1 && ss.1 == -s1 {
-                let (src, dst) = (src as *const S, dst as *mut D);
-                for c in 0..cols {
-                    *dst.add(c) = (*src.sub(c)).convert();
-                }
+            } else if S::MOVES && ds.1 == d1 && ss.1 == -s1 {
+                reversed::<S, D>(cols, src.cast(), dst.cast());
             } else if ds.1 == d1 && ss.1 == 0 {
                 let (v, dst) = ((*(src as *const S)).convert(), dst as *mut D);
                 for c in 0..cols {
@@ -151,6 +164,27 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
                     *(dst.offset(c * ds.1) as *mut D) = (*(src.offset(c * ss.1) as *const S)).convert();
                 }
             }
+        }
+    }
+}
+
+/// Copies `n` elements that lie in reverse order. Several are read before any is written: that is a vector without a look at whether the memories
+/// overlap.
+///
+/// # Safety
+/// As for `convert_strided`.
+#[inline(always)]
+unsafe fn reversed<S: Convert<D>, D: Copy>(n: usize, src: *const S, dst: *mut D) {
+    const TOGETHER: usize = 16;
+    let whole = n - n % TOGETHER;
+    // SAFETY: the caller's.
+    unsafe {
+        for i in (0..whole).step_by(TOGETHER) {
+            let some: [D; TOGETHER] = std::array::from_fn(|j| (*src.sub(i + j)).convert());
+            dst.add(i).cast::<[D; TOGETHER]>().write(some);
+        }
+        for i in whole..n {
+            *dst.add(i) = (*src.sub(i)).convert();
         }
     }
 }

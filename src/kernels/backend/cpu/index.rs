@@ -130,21 +130,32 @@ element! {
 
 /// Calls `$f` with the element type of `$dtype`.
 macro_rules! by_dtype {
-    ($dtype:expr, $f:ident($($a:expr),*)) => {
+    ($dtype:expr, $f:ident$(::<_, $how:literal>)?($($a:expr),*)) => {
         match $dtype {
-            DType::Bool => $f::<BoolElement>($($a),*),
+            DType::Bool => $f::<BoolElement$(, $how)?>($($a),*),
             // Bytes wrap around in the same way, signed or not.
-            DType::U8 | DType::I8 => $f::<u8>($($a),*),
+            DType::U8 | DType::I8 => $f::<u8$(, $how)?>($($a),*),
             // Floats of 16 bits are only moved here: `widened` adds them up.
-            DType::I16 | DType::F16 | DType::BF16 => $f::<i16>($($a),*),
-            DType::I32 => $f::<i32>($($a),*),
-            DType::I64 => $f::<i64>($($a),*),
-            DType::F32 => $f::<f32>($($a),*),
-            DType::F64 => $f::<f64>($($a),*),
+            DType::I16 | DType::F16 | DType::BF16 => $f::<i16$(, $how)?>($($a),*),
+            DType::I32 => $f::<i32$(, $how)?>($($a),*),
+            DType::I64 => $f::<i64$(, $how)?>($($a),*),
+            DType::F32 => $f::<f32$(, $how)?>($($a),*),
+            DType::F64 => $f::<f64$(, $how)?>($($a),*),
         }
     };
 }
-pub(super) use by_dtype;
+/// Calls `$f` with an integer as wide as elements of `$dtype`, which are only moved.
+macro_rules! by_size {
+    ($dtype:expr, $f:ident$(::<_, $how:literal>)?($($a:expr),*)) => {
+        match $dtype.size() {
+            1 => $f::<u8$(, $how)?>($($a),*),
+            2 => $f::<i16$(, $how)?>($($a),*),
+            4 => $f::<i32$(, $how)?>($($a),*),
+            _ => $f::<i64$(, $how)?>($($a),*),
+        }
+    };
+}
+pub(super) use {by_dtype, by_size};
 
 /// Rows of an array: `x[outer, offsets[k], inner]`.
 #[derive(Debug)]
@@ -162,7 +173,7 @@ pub struct IndexedRows<'a> {
 /// overlap `x`. Both hold elements of `dtype`.
 pub unsafe fn take(out: *mut u8, x: *const u8, dtype: DType, rows: &IndexedRows<'_>) {
     // SAFETY: passed on.
-    unsafe { by_dtype!(dtype, take_t(out.cast(), x.cast(), rows)) }
+    unsafe { by_size!(dtype, take_t(out.cast(), x.cast(), rows)) }
 }
 
 unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_>) {
@@ -255,18 +266,13 @@ pub fn add_offsets(offsets: &mut [i64], first: bool, index: RawSlice<'_, i64>, (
 /// # Safety
 /// As for `take`, with `x` writable and `src` readable; outer and inner dimensions of `x` do not overlap.
 pub unsafe fn put(x: *mut u8, src: *const u8, single: bool, dtype: DType, how: Write, rows: &IndexedRows<'_>) {
-    // SAFETY: passed on.
-    unsafe { by_dtype!(dtype, put_t(x.cast(), src.cast(), single, how, rows)) }
-}
-
-unsafe fn put_t<T: ScatterElement>(x: *mut T, src: *const T, single: bool, how: Write, r: &IndexedRows<'_>) {
-    match how {
-        // SAFETY: passed on. The constant makes three loops without a test inside.
-        Write::Set => unsafe { put_how::<T, 0>(x, src, single, r) },
-        // SAFETY: as above.
-        Write::Add => unsafe { put_how::<T, 1>(x, src, single, r) },
-        // SAFETY: as above.
-        Write::Multiply => unsafe { put_how::<T, 2>(x, src, single, r) },
+    // SAFETY: passed on. The constant makes loops without a test inside.
+    unsafe {
+        match how {
+            Write::Set => by_size!(dtype, put_how::<_, 0>(x.cast(), src.cast(), single, rows)),
+            Write::Add => by_dtype!(dtype, put_how::<_, 1>(x.cast(), src.cast(), single, rows)),
+            Write::Multiply => by_dtype!(dtype, put_how::<_, 2>(x.cast(), src.cast(), single, rows)),
+        }
     }
 }
 

@@ -222,10 +222,8 @@ pub(crate) unsafe fn row<R: ReduceOp, const IS_BRIEF: bool>(r: R, p: *const R::E
                 a = r.merge(a, r.lift(*p.offset(i as isize * stride)));
             }
             a
-        } else if stride != 1 {
+        } else if IS_BRIEF || stride != 1 {
             row_lanes::<R, APART, APART, false>(r, p, n, stride)
-        } else if IS_BRIEF {
-            row_lanes::<R, 16, 8, true>(r, p, n, 1)
         } else if n < 16 {
             row_block::<R, 4, 4, true>(r, p, n, 1)
         } else if const { lanes(size_of::<R::Accumulator>()) == 64 } {
