@@ -200,3 +200,29 @@ def test_modules_convert_by_swapping_or_overwriting(how):
     assert layer.weight.grad.dtype == rgrad.float64
     assert type(layer.weight) is rgrad.nn.Parameter
     assert layer.weight.requires_grad
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_gradient_of_a_view_is_moved_unless_somebody_holds_it(kept):
+    x = rgrad.ones(300, 400, requires_grad=True)
+    places, gradients = [], []
+
+    def see(g):
+        places.append(g.data_ptr())
+        if kept:
+            gradients.append(g)
+
+    y = x.view(-1)
+    y.register_hook(see)
+    (y * y).sum().backward()
+    assert (x.grad.data_ptr() == places[0]) != kept
+    assert x.grad.shape == x.shape and x.grad._base is None and bool((x.grad == 2).all())
+    if kept:
+        x.grad.zero_()
+        assert bool((gradients[0] == 2).all())
+
+
+def test_the_gradient_of_a_part_does_not_hold_the_whole():
+    x = rgrad.ones(1000, requires_grad=True)
+    rgrad.cat([x, rgrad.ones(9000)]).sum().backward()
+    assert x.grad.untyped_storage().nbytes() == 4000

@@ -38,6 +38,7 @@ fn lock_leaf(leaf: &Tensor) -> LeafLock {
 pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool) -> Result<()> {
     if let Some(grad) = grad {
         let is_large = grad.numel() >= fusion::large();
+        let grad = if create_graph { grad } else { without_base(grad) };
         let old = {
             let _lock = lock_leaf(leaf);
             add(leaf, grad, create_graph)?
@@ -57,6 +58,22 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool)
         }
     }
     Ok(())
+}
+
+/// The gradient itself, or, of a view of a whole base that only the view holds, a tensor without that base: the gradient of what begins with a view
+/// can then be moved. No leaf is locked here, since the base may own foreign objects.
+fn without_base(grad: Tensor) -> Tensor {
+    // The view has one handle of its base, and here is another.
+    let is_alone = |grad: &Tensor| grad.holders() == 1 && grad.is_bare() && grad.base().is_some_and(|base| base.holders() == 2);
+    if !is_alone(&grad) {
+        return grad;
+    }
+    let array = grad.array();
+    if array.numel() * array.dtype().size() != array.storage().bytes() {
+        return grad;
+    }
+    drop(grad);
+    Tensor::new(array)
 }
 
 /// Adds to `.grad` and returns the old tensor. A leaf that no longer requires grad is left alone.

@@ -152,8 +152,12 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
                 for c in 0..cols {
                     *dst.add(c) = (*src.add(c)).convert();
                 }
-            } else if S::MOVES && ds.1 == d1 && ss.1 == -s1 {
+            } else if S::MOVES && (ss.1, ds.1) == (-s1, d1) {
                 reversed::<S, D>(cols, src.cast(), dst.cast());
+            } else if S::MOVES && (ss.1, ds.1) == (s1, -d1) {
+                // From the other end.
+                let last = cols as isize - 1;
+                reversed::<S, D>(cols, src.offset(last * s1).cast(), dst.offset(-last * d1).cast());
             } else if ds.1 == d1 && ss.1 == 0 {
                 let (v, dst) = ((*(src as *const S)).convert(), dst as *mut D);
                 for c in 0..cols {

@@ -84,3 +84,36 @@ pub unsafe fn fill(dtype: DType, shape: &[usize], dst: *mut u8, strides: &[isize
     // SAFETY: the source is one value, seen at every index.
     unsafe { copy(dtype, dtype, shape, bytes.0.as_ptr(), &[], dst, strides) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_go_backwards_on_either_side() {
+        for n in [1, 15, 16, 17, 63, 64, 100] {
+            let x: Vec<f32> = (0..3 * n).map(|i| i as f32).collect();
+            for (rows, columns) in [(1, -1), (-1, 1), (-1, -1)] {
+                for on_output in [false, true] {
+                    let mut y = vec![-1.0f32; 3 * n];
+                    let strides = [rows * n as isize, columns];
+                    // The last element in memory comes first where a stride is negative.
+                    let first = (if rows < 0 { 2 * n } else { 0 }) + if columns < 0 { n - 1 } else { 0 };
+                    let dense = [n as isize, 1];
+                    // SAFETY: the arrays have so many elements.
+                    unsafe {
+                        let (from, to) = (x.as_ptr(), y.as_mut_ptr());
+                        let (from, from_strides) = if on_output { (from, &dense) } else { (from.add(first), &strides) };
+                        let (to, to_strides) = if on_output { (to.add(first), &strides) } else { (to, &dense) };
+                        copy(DType::F32, DType::F32, &[3, n], from.cast(), from_strides, to.cast(), to_strides);
+                    }
+                    for (i, y) in y.iter().enumerate() {
+                        let (r, c) = (i / n, i % n);
+                        let (r, c) = (if rows < 0 { 2 - r } else { r }, if columns < 0 { n - 1 - c } else { c });
+                        assert_eq!(*y, x[r * n + c], "{n} {rows} {columns} {on_output}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -189,6 +189,10 @@ pub unsafe fn max_of_floats<T: Pooled + CoreNumber>(
     values: *mut T,
     places: Places,
 ) -> Result<()> {
+    // One window of the whole plane is one run.
+    let is_whole = p.axes.iter().all(|a| a.output == 1 && (a.adaptive || *a == WindowAxis::ONE));
+    let whole = Pool { axes: [WindowAxis::ONE, WindowAxis::ONE, WindowAxis::adaptive(p.plane(), 1)], ..*p };
+    let p = if is_whole { &whole } else { p };
     // Values alone of long rows that stand alone are vectors as they lie.
     let [d, h, w] = &p.axes;
     let is_row = matches!(places, Places::Nowhere)
@@ -282,6 +286,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn windows_of_whole_planes_are_as_others() {
+        let axes = [WindowAxis::adaptive(3, 1), WindowAxis::adaptive(7, 1), WindowAxis::adaptive(20, 1)];
+        let p = Pool { op: "max", planes: 9, axes, pass: PoolPass::Max { indices: true, given: false } };
+        let x: Vec<f32> = (0..9 * p.plane()).map(|i| (i * 7919 % 211) as f32).collect();
+        let (mut y, mut at) = ([[0.0; 9]; 2], [[0i64; 9]; 2]);
+        // SAFETY: nine planes, with a window each.
+        unsafe {
+            max_of_floats::<f32>(&p, x.as_ptr(), std::ptr::null(), y[0].as_mut_ptr(), Places::positions(at[0].as_mut_ptr())).unwrap();
+            max::<f32>(&p, x.as_ptr(), std::ptr::null(), y[1].as_mut_ptr(), Places::positions(at[1].as_mut_ptr())).unwrap();
+        }
+        assert!(y[0] == y[1] && at[0] == at[1]);
     }
 
     #[test]
