@@ -216,7 +216,9 @@ def test_the_gradient_of_a_view_is_moved_unless_somebody_holds_it(kept):
     y.register_hook(see)
     (y * y).sum().backward()
     assert (x.grad.data_ptr() == places[0]) != kept
-    assert x.grad.shape == x.shape and x.grad._base is None and bool((x.grad == 2).all())
+    assert x.grad.shape == x.shape
+    assert x.grad._base is None
+    assert bool((x.grad == 2).all())
     if kept:
         x.grad.zero_()
         assert bool((gradients[0] == 2).all())

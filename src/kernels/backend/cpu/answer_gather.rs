@@ -6,11 +6,16 @@ use super::index::{self, IndexedRows, StridedBlock, add_offsets};
 use super::memory::alloc::Buffer;
 use super::memory::raw_slice::RawSlice;
 use super::operands::{DenseOperand, output, view};
+use super::threads::parallel_for;
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Strides};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Positions that one task checks.
+const CHECKED: usize = 1 << 16;
 
 // SAFETY, of every function here: as in `answer.rs`.
 
@@ -92,7 +97,14 @@ pub(super) unsafe fn write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> 
 /// Whether all positions are inside. Without a branch for each, so that it is vectorised.
 fn are_inside(index: RawSlice<'_, i64>, size: usize) -> bool {
     let last = size as i64 - 1;
-    index.iter().fold(0, |sign, i| sign | i | last.wrapping_sub(i)) >= 0
+    let is_outside = AtomicBool::new(false);
+    parallel_for(index.len().div_ceil(CHECKED), |i| {
+        let some = index.part(i * CHECKED, index.len().min((i + 1) * CHECKED));
+        if some.iter().fold(0, |sign, i| sign | i | last.wrapping_sub(i)) < 0 {
+            is_outside.store(true, Ordering::Relaxed);
+        }
+    });
+    !is_outside.into_inner()
 }
 
 /// The error for the first position that is outside. Another thread may have corrected it in the meantime.

@@ -295,7 +295,9 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
         let start = r.outer.offset(o);
         let every = (PIECE * 8 / (to - from).max(1)).max(1);
         for (c, offsets) in r.offsets.chunks(every).enumerate() {
-            interrupt::check();
+            if c > 0 {
+                interrupt::check();
+            }
             // SAFETY: the caller's promise; pieces differ in the outer or the inner part, which do not overlap.
             unsafe {
                 let (x, src) = (x.get().offset(start), src.get().add(if single { 0 } else { (o * k + c * every) * n + from }));
