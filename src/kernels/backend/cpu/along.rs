@@ -27,7 +27,7 @@ pub struct AlongOperand<'a, P> {
 }
 
 /// The order in which an index is visited: in runs along `dim`, or along the innermost of the other dimensions.
-struct Walk<'a> {
+struct VisitOrder<'a> {
     shape: &'a [usize],
     dim: usize,
     /// Of the index, of what has its shape, and of what positions point into. The last one does not move along `dim`.
@@ -37,16 +37,16 @@ struct Walk<'a> {
     is_lengthwise: bool,
 }
 
-impl<'a> Walk<'a> {
-    fn of(shape: &'a [usize], dim: usize, strides: [&'a [isize]; 3]) -> Walk<'a> {
+impl<'a> VisitOrder<'a> {
+    fn of(shape: &'a [usize], dim: usize, strides: [&'a [isize]; 3]) -> VisitOrder<'a> {
         let inner = (0..shape.len()).rev().find(|d| *d != dim && shape[*d] != 1);
         let outer = (0..shape.len()).filter(|d| *d != dim && Some(*d) != inner).collect();
-        let mut walk = Walk { shape, dim, strides, inner, outer, is_lengthwise: true };
-        let (across, along) = walk.sizes();
+        let mut order = VisitOrder { shape, dim, strides, inner, outer, is_lengthwise: true };
+        let (across, along) = order.sizes();
         // Where positions lie side by side, unless there are only a few.
-        let [step_across, step_along] = [false, true].map(|lengthwise| walk.steps_of(lengthwise)[0].unsigned_abs());
-        walk.is_lengthwise = if step_along < step_across { along >= LONG.min(across) } else { across < LONG && along >= across };
-        walk
+        let [step_across, step_along] = [false, true].map(|lengthwise| order.steps_of(lengthwise)[0].unsigned_abs());
+        order.is_lengthwise = if step_along < step_across { along >= LONG.min(across) } else { across < LONG && along >= across };
+        order
     }
 
     /// Elements along the innermost other dimension, and along `dim`.
@@ -156,10 +156,10 @@ unsafe fn gather_t<T: ScatterElement>(
     (dim, size): (usize, usize),
 ) -> bool {
     let (to, from, at) = (SharedPointer::new(out.ptr.cast::<T>()), SharedPointer::new(x.ptr.cast::<T>()), SharedPointer::new(index.ptr));
-    let walk = Walk::of(shape, dim, [index.strides, out.strides, x.strides]);
-    let (steps, step) = (walk.steps(), x.strides.get(dim).copied().unwrap_or(0));
+    let order = VisitOrder::of(shape, dim, [index.strides, out.strides, x.strides]);
+    let (steps, step) = (order.steps(), x.strides.get(dim).copied().unwrap_or(0));
     let is_outside = AtomicBool::new(false);
-    walk.each(true, |[i, o, s], len| {
+    order.each(true, |[i, o, s], len| {
         // SAFETY: runs stay inside of what the caller promised.
         let all = unsafe {
             let (at, to, from) = (at.get().offset(i), to.get().offset(o), from.get().offset(s));
@@ -228,9 +228,9 @@ unsafe fn scatter_t<T: ScatterElement, const HOW: u8>(
     (dim, size): (usize, usize),
 ) {
     let (to, from, at) = (SharedPointer::new(x.ptr.cast::<T>()), SharedPointer::new(src.ptr.cast::<T>()), SharedPointer::new(index.ptr));
-    let walk = Walk::of(shape, dim, [index.strides, src.strides, x.strides]);
-    let (steps, step) = (walk.steps(), x.strides.get(dim).copied().unwrap_or(0));
-    walk.each(false, |[i, s, o], len| {
+    let order = VisitOrder::of(shape, dim, [index.strides, src.strides, x.strides]);
+    let (steps, step) = (order.steps(), x.strides.get(dim).copied().unwrap_or(0));
+    order.each(false, |[i, s, o], len| {
         // SAFETY: runs stay inside of what the caller promised.
         unsafe {
             let (at, from, to) = (at.get().offset(i), from.get().offset(s), to.get().offset(o));
