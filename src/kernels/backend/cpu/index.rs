@@ -3,7 +3,7 @@
 //! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
 //! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
 
-use super::memory::cache_line::{LINE, bring_line};
+use super::blocks::bring;
 use super::memory::raw_slice::RawSlice;
 use super::threads::{SharedPointer, num_threads, parallel_for};
 use crate::backend::interrupt;
@@ -19,12 +19,10 @@ pub(super) const PIECE: usize = 16 << 10;
 const AHEAD: usize = 4;
 const BROUGHT: usize = 512;
 
-/// Asks for the first elements of a row, which may lie anywhere.
+/// As `bring`, of the first elements of a row.
 #[inline(always)]
 fn bring_some<T>(from: *const T, n: usize) {
-    for at in (0..(n * size_of::<T>()).min(BROUGHT)).step_by(LINE) {
-        bring_line(from.wrapping_byte_add(at));
-    }
+    bring(from, n.min(BROUGHT / size_of::<T>()));
 }
 
 /// Sizes and strides of some dimensions; dimensions that are contiguous with each other are merged.

@@ -261,15 +261,28 @@ pub(super) fn along_any_row<T: Pooled>(
     to_at: &mut [i32],
 ) {
     for (o, (to, to_at)) in to.iter_mut().zip(to_at).enumerate() {
-        let first = o * stride;
-        (*to, *to_at) = if dilation == 1 && kernel >= RUN {
-            let mut best = (T::LOWEST, NOWHERE);
-            best_of_run(&v[first..first + kernel], &at[first..first + kernel], &mut best);
-            best
-        } else {
-            best_of((0..kernel).map(|k| first + k * dilation), v, at)
-        };
+        (*to, *to_at) = best_of_window((o * stride, kernel, dilation), v, at);
     }
+}
+
+/// The largest element of a window: its first position in a row, how many elements, and their distance.
+pub(super) fn best_of_window<T: Pooled>((first, count, step): (usize, usize, usize), v: &[T], at: &[i32]) -> (T, i32) {
+    if step != 1 || count < RUN {
+        return best_of((0..count).map(|k| first + k * step), v, at);
+    }
+    let mut best = (T::LOWEST, NOWHERE);
+    best_of_run(&v[first..first + count], &at[first..first + count], &mut best);
+    best
+}
+
+/// As `best_of_window`, without positions.
+pub(super) fn largest_of_window<T: Pooled>((first, count, step): (usize, usize, usize), v: &[T]) -> T {
+    if step != 1 || count < RUN {
+        return largest_of((0..count).map(|k| first + k * step), v);
+    }
+    let mut best = T::LOWEST;
+    largest_of_run(&v[first..first + count], &mut best);
+    best
 }
 
 /// The largest of the elements at some positions of a row, of which there is one.

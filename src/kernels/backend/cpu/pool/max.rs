@@ -1,8 +1,8 @@
 //! The largest elements of windows, their positions, and what the positions give back.
 
 use super::loops::{
-    NOWHERE, Pooled, RUN, TapCode, along_any_row, along_row, best_of, best_of_run, dilated_taps_of_row, larger_row, larger_values,
-    largest_of, largest_of_run, taps_of_row, values_along_row,
+    NOWHERE, Pooled, TapCode, along_any_row, along_row, best_of_window, dilated_taps_of_row, larger_row, larger_values, largest_of_window,
+    taps_of_row, values_along_row,
 };
 use super::{Padded, RowTile, Spans, each_plane, each_tile};
 use crate::backend::cpu::memory::room::with_room;
@@ -204,22 +204,13 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
                 (_, Some(_)) => {
                     for (o, to) in to.iter_mut().enumerate() {
                         ticks.tick();
-                        if a.dilation == 1 && a.kernel >= RUN {
-                            largest_of_run(&s.v[o * a.stride..][..a.kernel], to);
-                        } else {
-                            *to = largest_of((0..a.kernel).map(|k| o * a.stride + k * a.dilation), &s.v);
-                        }
+                        *to = largest_of_window((o * a.stride, a.kernel, a.dilation), &s.v);
                     }
                 }
                 (_, None) => {
                     for (o, to) in to.iter_mut().enumerate() {
                         ticks.tick();
-                        let (start, count, step) = windows.span(p, t.plane, 2, t.from + o);
-                        if step == 1 && count >= RUN {
-                            largest_of_run(&s.v[start..start + count], to);
-                        } else {
-                            *to = largest_of((0..count).map(|k| start + k * step), &s.v);
-                        }
+                        *to = largest_of_window(windows.span(p, t.plane, 2, t.from + o), &s.v);
                     }
                 }
             }
@@ -236,14 +227,7 @@ pub unsafe fn max<T: Pooled>(p: &Pool, x: *const T, starts: *const i64, values: 
             (_, None) => {
                 for (o, (to, to_at)) in to.iter_mut().zip(&mut s.to_at).enumerate() {
                     ticks.tick();
-                    let (start, count, step) = windows.span(p, t.plane, 2, t.from + o);
-                    (*to, *to_at) = if step == 1 && count >= RUN {
-                        let mut best = (T::LOWEST, NOWHERE);
-                        best_of_run(&s.v[start..start + count], &s.at[start..start + count], &mut best);
-                        best
-                    } else {
-                        best_of((0..count).map(|k| start + k * step), &s.v, &s.at)
-                    };
+                    (*to, *to_at) = best_of_window(windows.span(p, t.plane, 2, t.from + o), &s.v, &s.at);
                 }
             }
         }
@@ -377,6 +361,7 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const
 
 #[cfg(test)]
 mod tests {
+    use super::super::loops::best_of;
     use super::*;
     use crate::backend::requests::{PoolPass, WindowAxis};
 

@@ -1,5 +1,6 @@
 //! Means over windows and their largest elements.
 
+use super::super::Spans;
 use super::super::average::Counts;
 use super::super::loops::Pooled;
 use super::super::max::Places;
@@ -12,28 +13,12 @@ use crate::backend::cpu::threads::SharedPointer;
 use crate::backend::requests::PoolDivisor;
 use std::ops::Range;
 
-/// The layers of a plane that a layer of windows touches: the first, which tap of the windows that is, and how many follow at a distance of `step`.
-#[derive(Clone, Copy)]
-struct Touched {
-    first: usize,
-    tap: usize,
-    count: usize,
-    step: usize,
-}
-
 impl Across<'_> {
     /// Calls `f` with blocks of planes, and some rows of a layer of windows.
     fn each_row(&self, f: impl Fn(Range<usize>, usize, Range<usize>) + Sync) {
         let [d, h, _] = &self.p.axes;
         let step = if h.adaptive { h.input.div_ceil(h.output) + 1 } else { h.stride };
         self.each(d.output, h.output, self.together(h.output, &self.rows_of(&(0..1)), largest(d), step), f);
-    }
-
-    fn layers_of(&self, layer: usize) -> Touched {
-        let d = &self.p.axes[0];
-        let taps = d.taps(layer);
-        let first = d.start(layer) + (taps.start * d.dilation) as isize;
-        Touched { first: first.max(0) as usize, tap: taps.start, count: taps.len(), step: d.dilation }
     }
 
     /// How far the taps in some layers are from where a window begins.
@@ -48,14 +33,22 @@ impl Across<'_> {
         (layer * h.output + row) * w.output
     }
 
-    /// Copies the rows that are touched of some layers of a block of planes, layer by layer.
+    /// Copies the rows that are touched of the layers of a block of planes in which windows are, layer by layer.
     ///
     /// # Safety
     /// `x` has as many elements as the pool says, and `copy` as many as the rows of the layers.
-    unsafe fn read<T: CoreNumber>(&self, block: usize, layers: Touched, rows: &PaddedRows, x: *const T, copy: *mut T, padding: T) {
+    unsafe fn read<T: CoreNumber>(
+        &self,
+        block: usize,
+        layers: impl Iterator<Item = usize>,
+        rows: &PaddedRows,
+        x: *const T,
+        copy: *mut T,
+        padding: T,
+    ) {
         let (plane, [_, h, w]) = (self.p.plane(), &self.p.axes);
-        for z in 0..layers.count {
-            let row = (layers.first + z * layers.step) * h.input + rows.plane.start;
+        for (z, layer) in layers.enumerate() {
+            let row = layer * h.input + rows.plane.start;
             let from = x.wrapping_add(block * self.lanes * plane + row * w.input);
             let to = copy.wrapping_add((z * rows.size() + rows.inner()) * self.lanes);
             // SAFETY: the caller's.
@@ -82,21 +75,21 @@ impl Across<'_> {
 pub unsafe fn average<T: Pooled + CoreNumber>(of: &Across<'_>, divisor: PoolDivisor, x: *const T, y: *mut T) {
     let (p, isa, lanes) = (of.p, of.isa, of.lanes);
     let [_, h, w] = &p.axes;
-    let all = Counts::of(p, divisor);
+    let (all, depth) = (Counts::of(p, divisor), Spans::of(&p.axes[0]));
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     of.each_row(|blocks, layer, rows| {
-        let (touched, inside) = (of.rows_of(&rows), of.layers_of(layer));
-        let layers = Layers { count: inside.count, apart: touched.size(), pitch: touched.pitch };
+        let touched = of.rows_of(&rows);
+        let layers = Layers { count: depth.count[layer], apart: touched.size(), pitch: touched.pitch };
         let taps = of.taps_of(&layers);
         let counts: Vec<T> = all.of_rows(layer, rows.clone());
         let own: Vec<_> = if of.is_adaptive() { rows.clone().flat_map(|r| of.own(r, &touched)).collect() } else { Vec::new() };
         let windows = (of.row_at(layer, rows.start), rows.len() * w.output);
-        let mut copy = aligned(T::ZERO, touched.size() * inside.count * lanes);
+        let mut copy = aligned(T::ZERO, touched.size() * layers.count * lanes);
         let mut means = aligned(T::ZERO, windows.1 * lanes);
         for block in blocks {
             // SAFETY: the caller's; each task has windows of its own, and its copies have room for what is touched.
             unsafe {
-                of.read(block, inside, &touched, x.get(), copy.as_mut_ptr(), T::ZERO);
+                of.read(block, depth.positions(layer), &touched, x.get(), copy.as_mut_ptr(), T::ZERO);
                 if of.is_adaptive() {
                     mean_own::<T>(isa, &own, layers, copy.as_ptr(), counts.as_ptr(), means.as_mut_ptr());
                 } else {
@@ -121,7 +114,7 @@ pub unsafe fn max<T: Pooled + CoreNumber>(of: &Across<'_>, x: *const T, values: 
     let (p, isa, lanes) = (of.p, of.isa, of.lanes);
     let [d, h, w] = &p.axes;
     // Of each tap, how far it is from where the window begins: as taps, or as elements of the plane.
-    let (rows_of_taps, columns) = (largest(h), largest(w));
+    let (depth, rows_of_taps, columns) = (Spans::of(d), largest(h), largest(w));
     let tap_at = |z: usize, r: usize, c: usize| (z * rows_of_taps + r) * columns + c;
     let element = |tap: usize| {
         let (row, column) = (tap / columns, tap % columns);
@@ -134,15 +127,15 @@ pub unsafe fn max<T: Pooled + CoreNumber>(of: &Across<'_>, x: *const T, values: 
     };
     let (x, values) = (SharedPointer::new(x), SharedPointer::new(values));
     of.each_row(|blocks, layer, rows| {
-        let (touched, inside) = (of.rows_of(&rows), of.layers_of(layer));
-        let layers = Layers { count: inside.count, apart: touched.size(), pitch: touched.pitch };
+        let touched = of.rows_of(&rows);
+        let layers = Layers { count: depth.count[layer], apart: touched.size(), pitch: touched.pitch };
         let taps = of.taps_of(&layers);
         let windows = || rows.clone().flat_map(|r| (0..w.output).map(move |o| (r, o)));
         let place = |r: usize, o: usize| (d.start(layer) as i64 * h.input as i64 + h.start(r) as i64) * w.input as i64 + w.start(o) as i64;
         // The first taps inside.
         let initial: Vec<T> = match places {
             Places::Nowhere => Vec::new(),
-            _ => windows().map(|(r, o)| all[tap_at(inside.tap, h.taps(r).start, w.taps(o).start)]).collect(),
+            _ => windows().map(|(r, o)| all[tap_at(depth.tap[layer], h.taps(r).start, w.taps(o).start)]).collect(),
         };
         let starts: Vec<i64> = match places {
             Places::Positions(_) => windows().map(|(r, o)| place(r, o)).collect(),
@@ -151,15 +144,16 @@ pub unsafe fn max<T: Pooled + CoreNumber>(of: &Across<'_>, x: *const T, values: 
         let own: Vec<_> = if of.is_adaptive() { rows.clone().flat_map(|r| of.own(r, &touched)).collect() } else { Vec::new() };
         let (at, count) = (of.row_at(layer, rows.start), rows.len() * w.output);
         let with_places = !all.is_empty();
-        let its_codes = if with_places { &all[tap_at(inside.tap, 0, 0)..tap_at(inside.tap + inside.count, 0, 0)] } else { &all };
-        let mut copy = aligned(T::LOWEST, touched.size() * inside.count * lanes);
+        let its_codes =
+            if with_places { &all[tap_at(depth.tap[layer], 0, 0)..tap_at(depth.tap[layer] + layers.count, 0, 0)] } else { &all };
+        let mut copy = aligned(T::LOWEST, touched.size() * layers.count * lanes);
         let mut best = aligned(T::ZERO, count * lanes);
         let mut its = aligned(T::ZERO, if with_places { count * lanes } else { 0 });
         let mut as_planes = aligned(T::ZERO, its.len());
         for block in blocks {
             // SAFETY: the caller's; each task has windows of its own, and its copies have room for what is touched.
             unsafe {
-                of.read(block, inside, &touched, x.get(), copy.as_mut_ptr(), T::LOWEST);
+                of.read(block, depth.positions(layer), &touched, x.get(), copy.as_mut_ptr(), T::LOWEST);
                 if of.is_adaptive() {
                     best_own::<T>(isa, &own, layers, copy.as_ptr(), (&all, [rows_of_taps, columns]), best.as_mut_ptr(), its.as_mut_ptr());
                 } else {
