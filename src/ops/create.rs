@@ -8,6 +8,7 @@ use crate::backend::interrupt;
 use crate::error::{Error, Result};
 use crate::layout::{BF16, DType, Dims, F16, Scalar};
 use crate::ops::pointwise::default_dtype;
+use std::mem::MaybeUninit;
 
 /// Sizes as a caller gives them: none may be negative.
 pub fn sizes(given: &[i64]) -> Result<Dims> {
@@ -112,44 +113,87 @@ unsafe impl<T> Send for Out<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Out<T> {}
 
-/// A vector of `f(0), f(1), ...`.
-fn sequence<T: Element>(n: usize, f: impl Fn(usize) -> T + Sync) -> Result<Tensor> {
+/// A vector of `n` elements, of which `some` writes the given number from the given one on.
+fn pieces<T: Element>(n: usize, some: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync) -> Result<Tensor> {
     make_room(n);
     let a = Array::empty(&[n], T::DTYPE)?;
-    let out = Out(a.ptr_mut().cast::<T>());
-    let some = |from: usize, to: usize| {
-        for i in from..to {
-            // SAFETY: below n; pieces are disjoint.
-            unsafe { out.get().add(i).write(f(i)) };
-        }
+    let out = Out(a.ptr_mut().cast::<MaybeUninit<T>>());
+    let piece = |p: usize| {
+        let from = p * PIECE;
+        // SAFETY: below n; pieces are disjoint.
+        some(from, unsafe { std::slice::from_raw_parts_mut(out.get().add(from), PIECE.min(n - from)) });
     };
-    if n <= PIECE {
-        some(0, n);
-    } else {
+    if n > PIECE {
         host::unlocked_if_large(n, || {
-            parallel_for(n.div_ceil(PIECE), |p| some(p * PIECE, ((p + 1) * PIECE).min(n)));
+            parallel_for(n.div_ceil(PIECE), piece);
             Ok::<_, Error>(())
         })?;
+    } else if n > 0 {
+        piece(0);
     }
     Ok(Tensor::new(a))
 }
 
-/// Calls `$f` for the dtype with how a float and an integer become it.
-macro_rules! sequence_as {
-    ($dtype:expr, $n:expr, |$i:ident| float $float:expr, int $int:expr) => {
-        match $dtype {
-            DType::F64 => sequence::<f64>($n, |$i| $float),
-            DType::F16 => sequence::<F16>($n, |$i| F16::from_f32($float as f32)),
-            DType::BF16 => sequence::<BF16>($n, |$i| BF16::from_f32($float as f32)),
-            DType::F32 => sequence::<f32>($n, |$i| $float as f32),
-            DType::I64 => sequence::<i64>($n, |$i| $int),
-            DType::I32 => sequence::<i32>($n, |$i| $int as i32),
-            DType::I16 => sequence::<i16>($n, |$i| $int as i16),
-            DType::I8 => sequence::<i8>($n, |$i| $int as i8),
-            DType::U8 => sequence::<u8>($n, |$i| $int as u8),
-            DType::Bool => sequence::<bool>($n, |$i| $int != 0),
+/// A vector of `f(0.0), f(1.0), ...`.
+fn sequence<T: Element>(n: usize, f: impl Fn(f64) -> T + Sync) -> Result<Tensor> {
+    pieces(n, |from, to: &mut [MaybeUninit<T>]| {
+        let from = from as f64;
+        // Numbers of 32 bits are converted several at a time.
+        for (i, to) in to.iter_mut().enumerate() {
+            to.write(f(from + f64::from(i as i32)));
         }
-    };
+    })
+}
+
+/// A vector of `f(start), f(start + step), ...`.
+fn count<T: Element>(n: usize, (start, step): (i64, i64), f: impl Fn(i64) -> T + Sync) -> Result<Tensor> {
+    pieces(n, |from, to: &mut [MaybeUninit<T>]| {
+        let mut value = start.wrapping_add(step.wrapping_mul(from as i64));
+        for to in to {
+            to.write(f(value));
+            value = value.wrapping_add(step);
+        }
+    })
+}
+
+/// A vector of floats, of the dtype.
+fn floats(dtype: DType, n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Tensor> {
+    match dtype {
+        DType::F64 => sequence::<f64>(n, f),
+        DType::F32 => sequence::<f32>(n, |i| f(i) as f32),
+        DType::F16 => sequence::<F16>(n, |i| F16::from_f32(f(i) as f32)),
+        DType::BF16 => sequence::<BF16>(n, |i| BF16::from_f32(f(i) as f32)),
+        _ => unreachable!("a dtype of integers was taken for one of floats"),
+    }
+}
+
+/// Evenly spaced integers, of the dtype.
+fn integers(dtype: DType, n: usize, from: (i64, i64)) -> Result<Tensor> {
+    match dtype {
+        DType::F64 => count::<f64>(n, from, |v| v as f64),
+        DType::F16 => count::<F16>(n, from, |v| F16::from_f32(v as f64 as f32)),
+        DType::BF16 => count::<BF16>(n, from, |v| BF16::from_f32(v as f64 as f32)),
+        DType::F32 => count::<f32>(n, from, |v| v as f64 as f32),
+        DType::I64 => count::<i64>(n, from, |v| v),
+        DType::I32 => count::<i32>(n, from, |v| v as i32),
+        DType::I16 => count::<i16>(n, from, |v| v as i16),
+        DType::I8 => count::<i8>(n, from, |v| v as i8),
+        DType::U8 => count::<u8>(n, from, |v| v as u8),
+        DType::Bool => count::<bool>(n, from, |v| v != 0),
+    }
+}
+
+/// Numbers cut to integers of the dtype, or floats of it.
+fn numbers(dtype: DType, n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Tensor> {
+    match dtype {
+        DType::I64 => sequence::<i64>(n, |i| f(i) as i64),
+        DType::I32 => sequence::<i32>(n, |i| f(i) as i64 as i32),
+        DType::I16 => sequence::<i16>(n, |i| f(i) as i64 as i16),
+        DType::I8 => sequence::<i8>(n, |i| f(i) as i64 as i8),
+        DType::U8 => sequence::<u8>(n, |i| f(i) as i64 as u8),
+        DType::Bool => sequence::<bool>(n, |i| f(i) as i64 != 0),
+        _ => floats(dtype, n, f),
+    }
 }
 
 /// `start`, `start + step`, ... below `end`. Without dtype: int64 if all three are ints, else the default dtype.
@@ -201,11 +245,14 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) ->
         }
         n as usize
     };
-    let (si, di) = (start.to_i64(), step.to_i64());
-    if ints {
-        return sequence_as!(dtype, n, |i| float si.wrapping_add(di.wrapping_mul(i as i64)) as f64, int si.wrapping_add(di.wrapping_mul(i as i64)));
+    let (first, by) = (start.to_i64(), step.to_i64());
+    // Below 2^53 floats count exactly.
+    let are_exact = (first as f64).abs() + (by as f64).abs() * n as f64 <= 9.0e15;
+    match (ints, dtype.is_float()) {
+        (true, true) if are_exact => floats(dtype, n, |i| first as f64 + by as f64 * i),
+        (false, true) => floats(dtype, n, |i| s + d * i),
+        _ => integers(dtype, n, (first, by)),
     }
-    sequence_as!(dtype, n, |i| float s + d * i as f64, int si.wrapping_add(di.wrapping_mul(i as i64)))
 }
 
 fn steps(n: i64, name: &str) -> Result<usize> {
@@ -214,12 +261,13 @@ fn steps(n: i64, name: &str) -> Result<usize> {
 
 /// The i-th of n points from `s` to `e`, computed from the nearer end so that both ends are exact.
 #[inline]
-fn point(s: f64, e: f64, n: usize, i: usize) -> f64 {
+fn point(s: f64, e: f64, n: usize, i: f64) -> f64 {
     if n == 1 {
         return s;
     }
-    let step = (e - s) / (n - 1) as f64;
-    if i < n / 2 { s + step * i as f64 } else { e - step * (n - 1 - i) as f64 }
+    let last = (n - 1) as f64;
+    let step = (e - s) / last;
+    if i < (n / 2) as f64 { s + step * i } else { e - step * (last - i) }
 }
 
 /// Both ends as numbers of the dtype.
@@ -246,17 +294,18 @@ pub fn linspace(start: f64, end: f64, n: i64, dtype: Option<DType>) -> Result<Te
     if dtype == DType::F32 {
         // In the precision of the result, as PyTorch: the last bits show it.
         let (s, e) = (start as f32, end as f32);
-        let step = (e - s) / (n.max(2) - 1) as f32;
-        return sequence::<f32>(n, |i| if i < n / 2 || n == 1 { s + step * i as f32 } else { e - step * (n - 1 - i) as f32 });
+        let last = (n.max(2) - 1) as f64;
+        let (step, half) = ((e - s) / last as f32, if n == 1 { 1.0 } else { (n / 2) as f64 });
+        return sequence::<f32>(n, |i| if i < half { s + step * i as f32 } else { e - step * (last - i) as f32 });
     }
-    sequence_as!(dtype, n, |i| float point(start, end, n, i), int point(start, end, n, i) as i64)
+    numbers(dtype, n, |i| point(start, end, n, i))
 }
 
 /// `base` to the power of `n` evenly spaced numbers.
 pub fn logspace(start: f64, end: f64, n: i64, base: f64, dtype: Option<DType>) -> Result<Tensor> {
     let (n, dtype) = (steps(n, "logspace")?, dtype.unwrap_or_else(default_dtype));
     let (start, end) = ends("logspace", start, end, dtype)?;
-    sequence_as!(dtype, n, |i| float base.powf(point(start, end, n, i)), int base.powf(point(start, end, n, i)) as i64)
+    numbers(dtype, n, |i| base.powf(point(start, end, n, i)))
 }
 
 /// How many positions (i, j) with `j <= i + offset` there are, and the first row that has one.

@@ -151,8 +151,8 @@ impl<T: GridNumber> Tile<T> {
         Box::new(Tile { count: 0, at: [[OUTSIDE; TILE]; MOST], weight: none, slope: vec![none; slopes] })
     }
 
-    /// For the places whose numbers these are.
-    fn fill(&mut self, s: &GridSample, grid: &[T]) {
+    #[inline(always)]
+    fn fill_tile(&mut self, s: &GridSample, grid: &[T]) {
         let sizes = s.axes();
         let rank = sizes.len();
         for (p, v) in grid.chunks_exact(rank).enumerate() {
@@ -223,28 +223,41 @@ fn read_tile<T: GridNumber>(t: &Tile<T>, plane: &[T], to: &mut [T]) {
     }
 }
 
-fn read_places<T: GridNumber>(t: &Tile<T>, plane: &[T], to: &mut [T]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
-        fn avx512<T: GridNumber>(t: &Tile<T>, plane: &[T], to: &mut [T]) {
-            read_tile(t, plane, to);
+/// `$name` runs `$body`, compiled for the machine's instruction set.
+macro_rules! compiled {
+    ($(#[$doc:meta])* fn $name:ident<T>($($a:ident: $t:ty),+) = $body:expr) => {
+        $(#[$doc])*
+        fn $name<T: GridNumber>($($a: $t),+) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx512<T: GridNumber>($($a: $t),+) {
+                    $body
+                }
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx2<T: GridNumber>($($a: $t),+) {
+                    $body
+                }
+                use super::num::{InstructionSet, instruction_set};
+                match instruction_set() {
+                    // SAFETY: the features were found on this machine.
+                    InstructionSet::Avx512 => unsafe { avx512($($a),+) },
+                    // SAFETY: as above.
+                    InstructionSet::Avx2 => unsafe { avx2($($a),+) },
+                    InstructionSet::Base => $body,
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            $body
         }
-        #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
-        fn avx2<T: GridNumber>(t: &Tile<T>, plane: &[T], to: &mut [T]) {
-            read_tile(t, plane, to);
-        }
-        use super::num::{InstructionSet, instruction_set};
-        match instruction_set() {
-            // SAFETY: the features were found on this machine.
-            InstructionSet::Avx512 => unsafe { avx512(t, plane, to) },
-            // SAFETY: as above.
-            InstructionSet::Avx2 => unsafe { avx2(t, plane, to) },
-            InstructionSet::Base => read_tile(t, plane, to),
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    read_tile(t, plane, to);
+    };
+}
+compiled! {
+    fn read_places<T>(t: &Tile<T>, plane: &[T], to: &mut [T]) = read_tile(t, plane, to)
+}
+compiled! {
+    /// The tile for the places whose numbers these are.
+    fn fill<T>(t: &mut Tile<T>, s: &GridSample, grid: &[T]) = t.fill_tile(s, grid)
 }
 
 /// Runs a request. `ins` are its operands.
@@ -278,7 +291,7 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
                 for unit in task * together..(s.batch * tiles).min((task + 1) * together) {
                     let (b, from) = (unit / tiles, unit % tiles * TILE);
                     let n = TILE.min(places - from);
-                    t.fill(s, grid_of(1, b, from, n));
+                    fill(&mut t, s, grid_of(1, b, from, n));
                     for c in 0..channels {
                         // SAFETY: the caller's; each task has places of its own.
                         let to = unsafe { from_raw_parts_mut(out.at((b * channels + c) * places + from), n) };
@@ -300,7 +313,7 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
                 let mut t = Tile::new(0);
                 for from in (0..places).step_by(TILE) {
                     let n = TILE.min(places - from);
-                    t.fill(s, grid_of(2, b, from, n));
+                    fill(&mut t, s, grid_of(2, b, from, n));
                     for c in first..last {
                         let (g, to) = (row_of(b, c, from, n), &mut to[(c - first) * plane..][..plane]);
                         for (p, g) in g.iter().enumerate() {
@@ -321,7 +334,7 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
                 for unit in task * together..(s.batch * tiles).min((task + 1) * together) {
                     let (b, from) = (unit / tiles, unit % tiles * TILE);
                     let n = TILE.min(places - from);
-                    t.fill(s, grid_of(2, b, from, n));
+                    fill(&mut t, s, grid_of(2, b, from, n));
                     let mut sums = [[T::default(); TILE]; 3];
                     for c in 0..channels {
                         let (g, plane) = (row_of(b, c, from, n), plane_of(1, b, c));

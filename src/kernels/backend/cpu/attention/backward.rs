@@ -5,7 +5,7 @@ use super::forward::add_mask;
 use super::{AttentionJob, AttentionMask, GradientSources, KEYS, QUERIES, SCORES};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, scratch};
+use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, ROWS_AHEAD, bring, scratch};
 use crate::backend::cpu::memory::room::aligned;
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
@@ -29,10 +29,48 @@ struct BackwardTask<'a, T> {
     along: *const T,
     /// For keys as columns, and for the columns of keys and values.
     widths: [PanelWidth; 3],
-    /// The part of the queries' gradients: heads of the group, queries, padded columns. Zeros.
+    /// The part of the queries' gradients: for each head of the group and query a row, which are so far apart. The task's first keys
+    /// overwrite those that they meet.
     dq: *mut T,
+    dq_steps: [usize; 2],
     dk: *mut T,
     dv: *mut T,
+}
+
+/// What queries of one head need before they meet keys.
+struct Preparation<'a, T> {
+    job: &'a AttentionJob<T>,
+    from: &'a GradientSources<T>,
+    /// Batch and head.
+    at: (usize, usize),
+    /// For the columns of keys and values.
+    widths: [PanelWidth; 2],
+    /// Panels of queries and gradients.
+    panels: [*mut T; 2],
+    /// The sums of products of gradient and result.
+    along: *mut T,
+}
+
+/// The results of one task are its own.
+impl<T: BlockElement> BlockTask<T> for Preparation<'_, T> {
+    #[inline(always)]
+    unsafe fn task<V: Lanes<T = T>>(&self) {
+        let (s, from, (b, h)) = (self.job.shape, self.from, self.at);
+        // SAFETY: the caller's.
+        unsafe {
+            pack(&self.job.q, (b, h), (s.l, s.e), self.widths[0], self.panels[0]);
+            pack(&from.g, (b, h), (s.l, s.ev), self.widths[1], self.panels[1]);
+            for i in 0..s.l {
+                let (g, o) = (from.g.row(b, h, i), from.o.row(b, h, i));
+                bring(from.o.row(b, h, i + ROWS_AHEAD), s.ev);
+                let mut sum = V::splat(T::ZERO);
+                for j in (0..s.ev).step_by(V::N) {
+                    sum = V::load_up_to(g.add(j), s.ev - j).fma(V::load_up_to(o.add(j), s.ev - j), sum);
+                }
+                *self.along.add(i) = sum.merged(|a, b| a.plus(b));
+            }
+        }
+    }
 }
 
 /// The whole pass.
@@ -76,7 +114,9 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, 
     let room = |n: usize, each: usize| scratch::<V::T>(n.saturating_mul(each));
     let kv_memory = [room(kv, of_kv[0])?, room(kv, of_kv[1])?, room(kv, of_kv[2])?];
     let q_memory = [room(all, of_q[0])?, room(all, of_q[1])?];
-    let (along, sums) = (room(all, s.l)?, room(all * parts, of_q[0])?);
+    // One part of whole panels is written where it belongs.
+    let is_one = parts == 1 && e == s.e && s.s > 0;
+    let (along, sums) = (room(all, s.l)?, room(if is_one { 0 } else { all * parts }, of_q[0])?);
     let panels = kv_memory.each_ref().map(|m| SharedPointer::new(m.as_ptr().cast::<V::T>()));
     let of_queries = q_memory.each_ref().map(|m| SharedPointer::new(m.as_ptr().cast::<V::T>()));
     let (along, sums) = (SharedPointer::new(along.as_ptr().cast::<V::T>()), SharedPointer::new(sums.as_ptr().cast::<V::T>()));
@@ -91,18 +131,24 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, 
     });
     parallel_for(all, |t| {
         let (b, h) = (t / s.heads, t % s.heads);
+        let task = Preparation {
+            job,
+            from,
+            at: (b, h),
+            widths: [widths[1], widths[2]],
+            panels: [of_queries[0].at(t * of_q[0]), of_queries[1].at(t * of_q[1])],
+            along: along.at(t * s.l),
+        };
         // SAFETY: as above.
         unsafe {
-            pack(&job.q, (b, h), (s.l, s.e), widths[1], of_queries[0].at(t * of_q[0]));
-            pack(&from.g, (b, h), (s.l, s.ev), widths[2], of_queries[1].at(t * of_q[1]));
-            for i in 0..s.l {
-                let (g, o) = (from.g.row(b, h, i), from.o.row(b, h, i));
-                let (g, o) = (std::slice::from_raw_parts(g, s.ev), std::slice::from_raw_parts(o, s.ev));
-                *along.at(t * s.l + i) = g.iter().zip(o).fold(V::T::ZERO, |sum, (g, o)| sum.plus(g.times(*o)));
+            V::run(&task);
+            // Queries that none of a part's keys meet.
+            if !is_one && (job.causal || s.s == 0) {
+                std::slice::from_raw_parts_mut(sums.at(t * parts * of_q[0]), parts * of_q[0]).fill(V::T::ZERO);
             }
-            std::slice::from_raw_parts_mut(sums.at(t * parts * of_q[0]), parts * of_q[0]).fill(V::T::ZERO);
         }
     });
+    let dq = SharedPointer::new(dq);
     let to = [dk, dv].map(SharedPointer::new);
     parallel_for(kv * parts, |t| {
         let (i, part) = (t / parts, t % parts);
@@ -115,14 +161,17 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, 
             of_queries: [of_queries[0].at(i * group * of_q[0]), of_queries[1].at(i * group * of_q[1])],
             along: along.at(i * group * s.l),
             widths,
-            dq: sums.at((i * parts + part) * group * of_q[0]),
+            dq: if is_one { dq.at((b * s.l * s.heads + h * group) * e) } else { sums.at((i * parts + part) * group * of_q[0]) },
+            dq_steps: if is_one { [e, s.heads * e] } else { [of_q[0], e] },
             dk: to[0].at((b * s.s * s.kv_heads + h) * s.e),
             dv: to[1].at((b * s.s * s.kv_heads + h) * s.ev),
         };
         // SAFETY: the caller's; each task has keys and sums of its own.
         unsafe { V::run(&task) };
     });
-    let dq = SharedPointer::new(dq);
+    if is_one {
+        return Ok(());
+    }
     parallel_for(all, |t| {
         let (b, h) = (t / s.heads, t % s.heads);
         let (i, member) = (b * s.kv_heads + h / group, h % group);
@@ -137,41 +186,26 @@ unsafe fn run<V: Lanes>(job: &AttentionJob<V::T>, from: &GradientSources<V::T>, 
                         *to = if part == 0 { *x } else { to.plus(*x) };
                     }
                 }
-                to.iter_mut().for_each(|x| *x = x.times(job.scale));
             }
         }
     });
     Ok(())
 }
 
-/// Makes weights of scores times a scale, and gradients of the scores (before scaling) of those of the weights.
+/// Makes weights of scores times a scale, and gradients of the scores, times a factor, of those of the weights.
 ///
 /// # Safety
 /// There are `padded` of both, a multiple of the vector's size.
 #[inline(always)]
-unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, scale: V::T, [lse, along]: [V::T; 2]) {
+unsafe fn weights<V: Lanes>(x: *mut V::T, dx: *mut V::T, padded: usize, [scale, factor]: [V::T; 2], [lse, along]: [V::T; 2]) {
     // SAFETY: the caller's.
     unsafe {
-        let (scale, less, along) = (V::splat(scale), V::splat(V::T::ZERO).minus(V::splat(lse)), V::splat(along));
-        let mut c = 0;
-        while c < padded {
-            let many = if c + 4 * V::N <= padded { 4 } else { 1 };
+        let (scale, factor, less, along) = (V::splat(scale), V::splat(factor), V::splat(V::T::ZERO).minus(V::splat(lse)), V::splat(along));
+        for c in (0..padded).step_by(V::N) {
             let (x, dx) = (x.add(c), dx.add(c));
-            let mut w = [less; 4];
-            for (i, w) in w.iter_mut().enumerate().take(many) {
-                *w = V::load(x.add(i * V::N)).fma(scale, less);
-            }
-            if many == 4 {
-                V::exp_four(&mut w);
-            } else {
-                w[0] = w[0].exp();
-            }
-            for (i, w) in w.iter().enumerate().take(many) {
-                w.store(x.add(i * V::N));
-                let dx = dx.add(i * V::N);
-                V::load(dx).minus(along).times(*w).store(dx);
-            }
-            c += many * V::N;
+            let weight = V::load(x).fma(scale, less).exp_of_negative();
+            weight.store(x);
+            V::load(dx).minus(along).times(weight.times(factor)).store(dx);
         }
     }
 }
@@ -243,7 +277,7 @@ unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
                             scale = V::T::ONE;
                         }
                         let known = [*from.lse.row(b, h, first + i), *task.along.add(member * s.l + first + i)];
-                        weights::<V>(row, slope, padded, scale, known);
+                        weights::<V>(row, slope, padded, [scale, job.scale], known);
                         for x in [row, slope] {
                             std::slice::from_raw_parts_mut(x.add(limit), padded - limit).fill(zero);
                         }
@@ -271,7 +305,9 @@ unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
                         transposed: false,
                         b: task.panels[1].add(j * of_k.columns),
                         b_step: s.s * of_k.columns,
-                        c: task.dq.add((member * s.l + first) * e),
+                        c: task.dq.add(member * task.dq_steps[0] + first * task.dq_steps[1]),
+                        c_step: task.dq_steps[1],
+                        add: j > start,
                         ..of_e
                     });
                 }
@@ -282,7 +318,7 @@ unsafe fn keys<V: Lanes>(task: &BackwardTask<'_, V::T>) {
             // SAFETY: the caller's.
             unsafe {
                 let to = std::slice::from_raw_parts_mut(task.dk.add((j + c) * s.kv_heads * s.e), s.e);
-                to.iter_mut().zip(&dk[c * e..]).for_each(|(to, x)| *to = x.times(job.scale));
+                to.copy_from_slice(&dk[c * e..][..s.e]);
                 let to = std::slice::from_raw_parts_mut(task.dv.add((j + c) * s.kv_heads * s.ev), s.ev);
                 to.copy_from_slice(&dv[c * ev..][..s.ev]);
             }

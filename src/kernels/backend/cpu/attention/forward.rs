@@ -3,11 +3,10 @@
 use super::{AttentionJob, AttentionMask, KEYS, QUERIES, SCORES};
 use crate::backend::cpu::blocks::lanes::Lanes;
 use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, scratch};
-use crate::backend::cpu::memory::room::aligned;
+use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, ROWS_AHEAD, bring, scratch};
 use crate::backend::cpu::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
-use crate::error::Result;
+use crate::error::{Result, throw};
 
 /// A block of queries.
 struct ForwardTask<'a, T> {
@@ -158,26 +157,35 @@ unsafe fn exponentials<V: Lanes>(x: *mut V::T, n: usize, shift: V::T) -> V {
         let shift = V::splat(shift);
         let mut sum = [V::splat(V::T::ZERO); 2];
         let mut j = 0;
-        while j + 4 * V::N <= n {
-            let x = x.add(j);
-            let mut v = [shift; 4];
-            for (i, v) in v.iter_mut().enumerate() {
-                *v = V::load(x.add(i * V::N)).minus(shift);
-            }
-            V::exp_four(&mut v);
-            for (i, v) in v.iter().enumerate() {
-                v.store(x.add(i * V::N));
-                sum[i % 2] = sum[i % 2].plus(*v);
-            }
-            j += 4 * V::N;
+        while j + 2 * V::N <= n {
+            let (from, next) = (x.add(j), x.add(j + V::N));
+            let (a, b) = (V::load(from).minus(shift).exp_of_negative(), V::load(next).minus(shift).exp_of_negative());
+            a.store(from);
+            b.store(next);
+            sum = [sum[0].plus(a), sum[1].plus(b)];
+            j += 2 * V::N;
         }
-        while j < n {
-            let a = V::load(x.add(j)).minus(shift).exp();
-            a.store(x.add(j));
-            sum[0] = sum[0].plus(a);
-            j += V::N;
+        if j < n {
+            let weight = V::load(x.add(j)).minus(shift).exp_of_negative();
+            weight.store(x.add(j));
+            sum[0] = sum[0].plus(weight);
         }
         sum[0].plus(sum[1])
+    }
+}
+
+/// Writes `n` neighbours times a factor.
+///
+/// # Safety
+/// They are readable and writable.
+#[inline(always)]
+unsafe fn scaled<V: Lanes>(from: *const V::T, n: usize, factor: V::T, to: *mut V::T) {
+    // SAFETY: the caller's.
+    unsafe {
+        for j in (0..n).step_by(V::N) {
+            let left = n - j;
+            V::load_up_to(from.add(j), left).times(V::splat(factor)).store_up_to(to.add(j), left);
+        }
     }
 }
 
@@ -189,18 +197,20 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
     let job = task.job;
     let (s, [b, h, first, rows], [keys, values]) = (job.shape, task.at, task.widths);
     let wide = values.padded;
-    let mut q = aligned(zero, rows * s.e);
-    let mut scores = aligned(zero, rows * SCORES);
-    let mut sums = aligned(zero, rows * wide);
+    let room = scratch::<V::T>(rows * (s.e + SCORES + wide + V::N)).unwrap_or_else(|e| throw(e));
+    let q = room.as_ptr().cast::<V::T>();
+    let scores = q.wrapping_add(rows * s.e);
+    let sums = scores.wrapping_add(rows * SCORES);
     // The sum of a row's weights is kept by lane: lanes are added up once, at the end.
-    let mut totals = aligned(zero, rows * V::N);
+    let totals = sums.wrapping_add(rows * wide);
     let mut tops = [low; QUERIES];
-    for (i, q) in q.chunks_exact_mut(s.e.max(1)).enumerate() {
-        let row = job.q.row(b, h, first + i);
-        for (e, q) in q.iter_mut().enumerate() {
-            // SAFETY: the caller's.
-            *q = unsafe { *row.wrapping_offset(e as isize * job.q.strides[3]) }.times(job.scale);
+    // SAFETY: the caller's; there is room.
+    unsafe {
+        for i in 0..rows {
+            bring(job.q.row(b, h, first + i + ROWS_AHEAD), s.e);
+            scaled::<V>(job.q.row(b, h, first + i), s.e, job.scale, q.add(i * s.e));
         }
+        std::slice::from_raw_parts_mut(sums, rows * (wide + V::N)).fill(zero);
     }
     let all = job.keys(first + rows);
     let mut j = 0;
@@ -213,31 +223,34 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
             V::product(&BlockProduct {
                 m: rows,
                 k: s.e,
-                a: q.as_ptr(),
+                a: q,
                 a_step: s.e,
                 transposed: false,
                 b: task.keys.add(j * s.e),
                 b_step: s.e * keys.columns,
                 panels: padded / keys.columns,
                 wide: keys.wide,
-                c: scores.as_mut_ptr(),
+                c: scores,
                 c_step: SCORES,
                 add: false,
             });
             for (i, top) in tops.iter_mut().enumerate().take(rows) {
-                let row = scores.as_mut_ptr().add(i * SCORES);
+                let row = scores.add(i * SCORES);
                 let limit = job.limit(first + i, j, n);
                 add_mask(&job.mask, (b, h, first + i, j), row, limit);
                 std::slice::from_raw_parts_mut(row.add(limit), padded - limit).fill(low);
-                let total = totals.as_mut_ptr().add(i * V::N);
+                let total = totals.add(i * V::N);
                 let largest = largest::<V>(row, padded);
                 if largest.is_above(V::splat(*top)) {
                     let before = std::mem::replace(top, largest.merged(|a, b| if a > b { a } else { b }));
-                    let less = V::splat(before).minus(V::splat(*top)).exp();
-                    V::load(total).times(less).store(total);
-                    let to = sums.as_mut_ptr().add(i * wide);
-                    for c in (0..wide).step_by(V::N) {
-                        V::load(to.add(c)).times(less).store(to.add(c));
+                    // Before there were any, all sums are zeros.
+                    if before != low {
+                        let less = V::splat(before).minus(V::splat(*top)).exp();
+                        V::load(total).times(less).store(total);
+                        let to = sums.add(i * wide);
+                        for c in (0..wide).step_by(V::N) {
+                            V::load(to.add(c)).times(less).store(to.add(c));
+                        }
                     }
                 }
                 let shift = if *top == low { zero } else { *top };
@@ -246,30 +259,30 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
             V::product(&BlockProduct {
                 m: rows,
                 k: n,
-                a: scores.as_ptr(),
+                a: scores,
                 a_step: SCORES,
                 transposed: false,
                 b: task.values.add(j * values.columns),
                 b_step: s.s * values.columns,
                 panels: values.panels(),
                 wide: values.wide,
-                c: sums.as_mut_ptr(),
+                c: sums,
                 c_step: wide,
                 add: true,
             });
         }
         j += n;
     }
-    for i in 0..rows {
+    for (i, top) in tops.iter().enumerate().take(rows) {
         // SAFETY: there is a vector for each row.
-        let total = unsafe { V::load(totals.as_ptr().add(i * V::N)).merged(|a, b| a.plus(b)) };
+        let total = unsafe { V::load(totals.add(i * V::N)).merged(|a, b| a.plus(b)) };
         let none = total == zero;
         let total = if none { one } else { total };
         // SAFETY: the caller's.
         unsafe {
-            *task.lse.add(i * task.lse_step) = if none { zero } else { tops[i].plus(total.ln()) };
+            *task.lse.add(i * task.lse_step) = if none { zero } else { top.plus(total.ln()) };
             let to = std::slice::from_raw_parts_mut(task.out.add(i * task.out_step), s.ev);
-            for (to, sum) in to.iter_mut().zip(&sums[i * wide..]) {
+            for (to, sum) in to.iter_mut().zip(std::slice::from_raw_parts(sums.add(i * wide), s.ev)) {
                 *to = if none { zero } else { sum.over(total) };
             }
         }

@@ -32,13 +32,11 @@ pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
     /// Whether any number is larger than the other one, or nan.
     unsafe fn is_above(self, o: Self) -> bool;
     unsafe fn exp(self) -> Self;
-    /// `exp` of each, in place.
+    /// `exp` of what is at most 0, or little more: below the smallest normal number it is 0.
     #[inline(always)]
-    unsafe fn exp_four(v: &mut [Self; 4]) {
-        for v in v {
-            // SAFETY: as for all.
-            *v = unsafe { v.exp() };
-        }
+    unsafe fn exp_of_negative(self) -> Self {
+        // SAFETY: as for all.
+        unsafe { self.exp() }
     }
     unsafe fn sigmoid(self) -> Self;
     unsafe fn tanh(self) -> Self;
@@ -316,10 +314,40 @@ mod registers {
         unsafe { _mm512_cmp_pd_mask::<_CMP_NLE_UQ>(a, b) != 0 }
     }
 
+    #[inline(always)]
+    unsafe fn of_exp<V: Lanes>(x: V) -> V {
+        // SAFETY: the caller's.
+        unsafe { x.exp() }
+    }
+
+    /// As `math::f32::exp`, with one power of two, whose exponent may be that of zero.
+    #[inline(always)]
+    unsafe fn exp_of_negative_8(x: F32x8) -> F32x8 {
+        // SAFETY: the caller's.
+        unsafe {
+            #[inline(always)]
+            unsafe fn c(v: f32) -> __m256 {
+                // SAFETY: the caller's.
+                unsafe { _mm256_set1_ps(v) }
+            }
+            // Of nan the second operand is left.
+            let x = _mm256_min_ps(c(88.0), _mm256_max_ps(c(-88.0), x.0));
+            let t = _mm256_fmadd_ps(x, c(std::f32::consts::LOG2_E), c(f32::MAGIC32 + 127.0));
+            let n = _mm256_sub_ps(t, c(f32::MAGIC32 + 127.0));
+            let r = _mm256_fnmadd_ps(n, c(f32::LN2_REST), _mm256_fnmadd_ps(n, c(std::f32::consts::LN_2), x));
+            let mut slope = c(0.0);
+            for factor in f32::EXP_SLOPE.iter().rev() {
+                slope = _mm256_fmadd_ps(slope, r, c(*factor));
+            }
+            let power = _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_castps_si256(t)));
+            F32x8(_mm256_mul_ps(_mm256_fmadd_ps(slope, r, c(1.0)), power))
+        }
+    }
+
     macro_rules! register {
         ($(#[$doc:meta])* $name:ident = $register:ident of $t:ty, $n:literal x $rows:literal, $instance:ident, $math:ident,
          $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $above:ident $one:ident $number:ident
-         $(, $six_by_two:ident)?) => {
+         $negative:ident $(, $six_by_two:ident)?) => {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
             #[repr(transparent)]
@@ -385,29 +413,10 @@ mod registers {
                     // SAFETY: the caller's.
                     unsafe { self.each($math::exp::<Avx2>) }
                 }
-                /// In steps that all four take side by side: the operations of one number wait for each other.
                 #[inline(always)]
-                unsafe fn exp_four(v: &mut [Self; 4]) {
-                    const N: usize = 4 * $n;
-                    let (mut r, mut slope, mut t) = ([0.0; N], [0.0; N], [0.0; N]);
-                    // SAFETY: the caller's; there is room for four.
-                    unsafe {
-                        for (i, v) in v.iter().enumerate() {
-                            $store(r.as_mut_ptr().add(i * $n), v.0);
-                        }
-                        for i in 0..N {
-                            (r[i], t[i]) = $math::exp_reduced::<Avx2>(r[i]);
-                        }
-                        for i in 0..N {
-                            slope[i] = $math::exp_slope::<Avx2>(r[i]);
-                        }
-                        for i in 0..N {
-                            r[i] = $math::exp_scaled::<Avx2>(r[i], slope[i], t[i]);
-                        }
-                        for (i, v) in v.iter_mut().enumerate() {
-                            v.0 = $load(r.as_ptr().add(i * $n));
-                        }
-                    }
+                unsafe fn exp_of_negative(self) -> Self {
+                    // SAFETY: the caller's.
+                    unsafe { $negative(self) }
                 }
                 #[inline(always)]
                 unsafe fn sigmoid(self) -> Self {
@@ -445,20 +454,71 @@ mod registers {
     register!(
         /// Eight `f32` of AVX2.
         F32x8 = __m256 of f32, 8 x 6, avx2, f32,
-        _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps above_8 _mm_load_ss _mm_cvtss_f32,
-        dense_f32
+        _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps above_8 _mm_load_ss _mm_cvtss_f32
+        exp_of_negative_8, dense_f32
     );
     register!(
         /// Four `f64` of AVX2.
         F64x4 = __m256d of f64, 4 x 6, avx2, f64,
-        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64,
-        dense_f64
+        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64
+        of_exp, dense_f64
     );
     register!(
         /// Eight `f64` of AVX-512.
         F64x8 = __m512d of f64, 8 x 14, avx512, f64,
         _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_max_pd above_8_wide _mm_load_sd _mm_cvtsd_f64
+        of_exp
     );
 }
 #[cfg(target_arch = "x86_64")]
 pub(in crate::backend::cpu) use registers::{F32x8, F64x4, F64x8};
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BlockElement, BlockWork};
+    use super::*;
+    use crate::error::Result;
+
+    struct Exponentials<'a, T>(&'a [T], *mut T);
+
+    impl<T: BlockElement> BlockWork<T> for Exponentials<'_, T> {
+        unsafe fn work<V: Lanes<T = T>>(&self) -> Result<()> {
+            // SAFETY: there is room for as many results.
+            unsafe { V::run(self) };
+            Ok(())
+        }
+    }
+
+    impl<T: BlockElement> BlockTask<T> for Exponentials<'_, T> {
+        #[inline(always)]
+        unsafe fn task<V: Lanes<T = T>>(&self) {
+            for at in (0..self.0.len()).step_by(V::N) {
+                let here = self.0.len() - at;
+                // SAFETY: the caller's.
+                unsafe { V::load_up_to(self.0.as_ptr().add(at), here).exp_of_negative().store_up_to(self.1.add(at), here) };
+            }
+        }
+    }
+
+    #[test]
+    fn exponentials_of_negative_numbers_are_zero_where_nothing_normal_is_left() {
+        let mut x: Vec<f32> = (0..8801).map(|i| i as f32 * -0.01 + 0.5).collect();
+        x.extend([0.0, -0.0, 1e-6, -88.5, -100.0, -1e30, f32::NEG_INFINITY]);
+        let mut got = vec![0f32; x.len()];
+        // SAFETY: there is room for as many results.
+        unsafe { f32::run(&Exponentials(&x, got.as_mut_ptr())) }.unwrap();
+        for (x, got) in x.iter().zip(&got) {
+            let want = f64::from(*x).exp();
+            if want < f64::from(f32::MIN_POSITIVE) {
+                assert!(f64::from(*got) <= want * 1.000_001, "{x}: {got}");
+            } else {
+                assert!((f64::from(*got) - want).abs() <= 2e-7 * want, "{x}: {got}");
+            }
+        }
+        assert_eq!(got.last(), Some(&0.0));
+        let (x, mut got) = ([f32::NAN; 16], [0f32; 16]);
+        // SAFETY: as above.
+        unsafe { f32::run(&Exponentials(&x, got.as_mut_ptr())) }.unwrap();
+        assert!(got.iter().all(|v| v.is_nan()));
+    }
+}

@@ -129,6 +129,9 @@ impl<T> Strided4<T> {
     }
 }
 
+/// So many rows ahead are asked for where rows are short and far apart.
+pub(super) const ROWS_AHEAD: usize = 8;
+
 /// Asks for the cache lines of `n` elements, which may lie anywhere: where many short stretches are read or written, the machine does not
 /// foresee the next one.
 #[inline(always)]

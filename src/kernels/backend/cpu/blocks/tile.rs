@@ -2,7 +2,7 @@
 //! Columns beyond the last one are zeros.
 
 use super::lanes::Lanes;
-use super::{BlockElement, BlockTask, Strided4, WHOLE};
+use super::{BlockElement, BlockTask, ROWS_AHEAD, Strided4, WHOLE, bring};
 
 /// `c += a b`, or `c = a b`. The sum over k is never divided.
 #[derive(Debug, Clone, Copy)]
@@ -143,23 +143,47 @@ pub(in crate::backend::cpu) unsafe fn pack<T: BlockElement>(
     to: *mut T,
 ) {
     let step = x.strides[3];
-    for i in 0..rows {
-        let row = x.row(b, h, i);
-        for panel in 0..width.panels() {
+    let whole = if step == 1 { columns / width.columns } else { 0 };
+    // SAFETY: the caller's.
+    unsafe {
+        match width.columns * size_of::<T>() {
+            16 => copy_panels::<T, 16>(x, (b, h), rows, whole, to),
+            32 => copy_panels::<T, 32>(x, (b, h), rows, whole, to),
+            64 => copy_panels::<T, 64>(x, (b, h), rows, whole, to),
+            _ => copy_panels::<T, 128>(x, (b, h), rows, whole, to),
+        }
+        for panel in whole..width.panels() {
             let first = panel * width.columns;
             let here = width.columns.min(columns.saturating_sub(first));
-            // SAFETY: the caller's.
-            unsafe {
+            for i in 0..rows {
+                let row = x.row(b, h, i);
                 let to = std::slice::from_raw_parts_mut(to.add((panel * rows + i) * width.columns), width.columns);
-                if step == 1 {
-                    to[..here].copy_from_slice(std::slice::from_raw_parts(row.add(first), here));
-                } else {
-                    for (j, to) in to[..here].iter_mut().enumerate() {
-                        *to = *row.wrapping_offset((first + j) as isize * step);
-                    }
+                for (j, to) in to[..here].iter_mut().enumerate() {
+                    *to = *row.wrapping_offset((first + j) as isize * step);
                 }
                 to[here..].fill(T::ZERO);
             }
+        }
+    }
+}
+
+/// Copies rows of whole panels, each of which is so many bytes wide.
+///
+/// # Safety
+/// As for `pack`.
+unsafe fn copy_panels<T: BlockElement, const BYTES: usize>(
+    x: &Strided4<T>,
+    (b, h): (usize, usize),
+    rows: usize,
+    panels: usize,
+    to: *mut T,
+) {
+    for i in 0..rows {
+        let (row, to) = (x.row(b, h, i).cast::<[u8; BYTES]>(), to.cast::<[u8; BYTES]>());
+        bring(x.row(b, h, i + ROWS_AHEAD).cast::<[u8; BYTES]>(), panels);
+        for panel in 0..panels {
+            // SAFETY: the caller's.
+            unsafe { to.add(panel * rows + i).write_unaligned(row.add(panel).read_unaligned()) };
         }
     }
 }
@@ -181,6 +205,9 @@ pub(in crate::backend::cpu) unsafe fn pack_transposed<T: BlockElement>(
         let to = to.wrapping_add(panel * columns * width.columns);
         let is_whole = step == 1 && first + width.columns <= rows;
         let whole = if is_whole { columns / WHOLE * WHOLE } else { 0 };
+        for j in 0..width.columns {
+            bring(x.row(b, h, first + width.columns + j), columns);
+        }
         // SAFETY: the caller's.
         unsafe { T::transpose(width.columns, whole, x.row(b, h, first), x.strides[2], to, width.columns) };
         for j in 0..width.columns {

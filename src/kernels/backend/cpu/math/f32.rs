@@ -10,7 +10,11 @@ const LN2_HI: f32 = 0.693_145_75; // 16 bits
 const LN2_LO: f32 = 1.428_606_8e-6;
 const PI_LO: f64 = 1.224_646_799_147_353_2e-16;
 /// 1.5 * 2^23: added to a number below 2^22, it leaves that rounded to a whole number in the low bits.
-const MAGIC32: f32 = 12_582_912.0;
+pub const MAGIC32: f32 = 12_582_912.0;
+/// What `LN_2` lacks.
+pub const LN2_REST: f32 = -1.904_654_2e-9;
+/// Of (exp(r) - 1) / r for |r| < 0.35.
+pub const EXP_SLOPE: [f32; 6] = [1.0, 0.49999994, 0.16666521, 0.041668266, 0.008368676, 0.0013820742];
 
 #[inline(always)]
 fn limit(x: f32, lo: f32, hi: f32) -> f32 {
@@ -21,13 +25,13 @@ fn limit(x: f32, lo: f32, hi: f32) -> f32 {
 /// x - n ln 2 for a small whole n. The first subtraction is exact: x and the product are near and multiples of the same unit.
 #[inline(always)]
 fn less_ln2<I: Isa>(x: f32, n: f32) -> f32 {
-    fmaf::<I>(-n, -1.904_654_2e-9, fmaf::<I>(-n, std::f32::consts::LN_2, x))
+    fmaf::<I>(-n, LN2_REST, fmaf::<I>(-n, std::f32::consts::LN_2, x))
 }
 
 /// (exp(r) - 1) / r for |r| < 0.35.
 #[inline(always)]
 pub fn exp_slope<I: Isa>(r: f32) -> f32 {
-    polyf::<I, 6>(r, [1.0, 0.49999994, 0.16666521, 0.041668266, 0.008368676, 0.0013820742])
+    polyf::<I, 6>(r, EXP_SLOPE)
 }
 
 #[inline(always)]
