@@ -6,6 +6,8 @@
 
 mod backward;
 mod forward;
+#[cfg(test)]
+mod tests;
 
 use super::blocks::{BlockElement, Strided4};
 use crate::backend::requests::AttentionShape;
