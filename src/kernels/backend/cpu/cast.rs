@@ -147,6 +147,8 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
             let (src, dst) = (src.offset(r * ss.0), dst.offset(r * ds.0));
             if S::MOVES && cols >= MANY && ds.1 == d1 && ss.1 == s1 {
                 std::ptr::copy(src, dst, cols * size_of::<S>());
+            } else if S::MOVES && ds.1 == d1 && ss.1 == s1 {
+                move_few(src, dst, cols * size_of::<S>());
             } else if ds.1 == d1 && ss.1 == s1 {
                 let (src, dst) = (src as *const S, dst as *mut D);
                 for c in 0..cols {
@@ -169,6 +171,47 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
                 }
             }
         }
+    }
+}
+
+/// Copies a short row: what is left behind whole vectors is copied again together with some of what was before.
+///
+/// # Safety
+/// As for `convert_strided`.
+#[inline(always)]
+unsafe fn move_few(src: *const u8, dst: *mut u8, bytes: usize) {
+    // Both ends are read before either is written.
+    macro_rules! ends {
+        ($n:literal) => {{
+            let last = bytes - $n;
+            // SAFETY: the caller's.
+            unsafe {
+                let ends = [src, src.add(last)].map(|p| p.cast::<[u8; $n]>().read_unaligned());
+                dst.cast::<[u8; $n]>().write_unaligned(ends[0]);
+                dst.add(last).cast::<[u8; $n]>().write_unaligned(ends[1]);
+            }
+        }};
+    }
+    match bytes {
+        64.. => {
+            let last = bytes - 32;
+            // SAFETY: the caller's.
+            unsafe {
+                let end = src.add(last).cast::<[u8; 32]>().read_unaligned();
+                for at in (0..last).step_by(32) {
+                    dst.add(at).cast::<[u8; 32]>().write_unaligned(src.add(at).cast::<[u8; 32]>().read_unaligned());
+                }
+                dst.add(last).cast::<[u8; 32]>().write_unaligned(end);
+            }
+        }
+        32.. => ends!(32),
+        16.. => ends!(16),
+        8.. => ends!(8),
+        4.. => ends!(4),
+        2.. => ends!(2),
+        // SAFETY: the caller's.
+        1 => unsafe { *dst = *src },
+        0 => {}
     }
 }
 

@@ -90,6 +90,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn short_rows_are_moved_whole_and_nothing_beside_them() {
+        for dtype in [DType::U8, DType::I16, DType::F32, DType::F64] {
+            for n in 1..=70 {
+                let (size, from, to) = (dtype.size(), n + 3, n + 1);
+                let x: Vec<u64> = (0..(3 * from * size).div_ceil(8)).map(|i| (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+                let mut y = vec![0u64; (3 * to * size).div_ceil(8)];
+                // SAFETY: there are three rows of both.
+                unsafe {
+                    let strides = [from, to].map(|s| [s as isize, 1]);
+                    copy(dtype, dtype, &[3, n], x.as_ptr().cast(), &strides[0], y.as_mut_ptr().cast(), &strides[1]);
+                }
+                let bytes = |v: &[u64]| v.iter().flat_map(|v| v.to_ne_bytes()).collect::<Vec<u8>>();
+                let (x, y) = (bytes(&x), bytes(&y));
+                for (x, y) in x.chunks(from * size).zip(y.chunks(to * size)).take(3) {
+                    assert_eq!(x[..n * size], y[..n * size], "{n} of {dtype:?}");
+                    assert!(y[n * size..].iter().all(|b| *b == 0), "written behind {n} of {dtype:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn rows_go_backwards_on_either_side() {
         for n in [1, 15, 16, 17, 63, 64, 100] {
             let x: Vec<f32> = (0..3 * n).map(|i| i as f32).collect();

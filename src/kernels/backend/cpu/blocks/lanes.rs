@@ -32,7 +32,7 @@ pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
     /// Whether any number is larger than the other one, or nan.
     unsafe fn is_above(self, o: Self) -> bool;
     unsafe fn exp(self) -> Self;
-    /// `exp` of what is at most 0, or little more: below the smallest normal number it is 0.
+    /// `exp` of what is at most 0, or little more: below the smallest normal number it may be 0.
     #[inline(always)]
     unsafe fn exp_of_negative(self) -> Self {
         // SAFETY: as for all.
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn exponentials_of_negative_numbers_are_zero_where_nothing_normal_is_left() {
+    fn exponentials_of_negative_numbers_are_near_and_may_be_zero_where_nothing_normal_is_left() {
         let mut x: Vec<f32> = (0..8801).map(|i| i as f32 * -0.01 + 0.5).collect();
         x.extend([0.0, -0.0, 1e-6, -88.5, -100.0, -1e30, f32::NEG_INFINITY]);
         let mut got = vec![0f32; x.len()];
@@ -510,7 +510,7 @@ mod tests {
         for (x, got) in x.iter().zip(&got) {
             let want = f64::from(*x).exp();
             if want < f64::from(f32::MIN_POSITIVE) {
-                assert!(f64::from(*got) <= want * 1.000_001, "{x}: {got}");
+                assert!(*got >= 0.0 && f64::from(*got) <= want + f64::from(f32::from_bits(1)), "{x}: {got}");
             } else {
                 assert!((f64::from(*got) - want).abs() <= 2e-7 * want, "{x}: {got}");
             }
