@@ -2,16 +2,16 @@ use super::*;
 use crate::backend::cpu::seed::Seed;
 use crate::backend::cpu::threads::set_num_threads;
 
-/// Dense operands with the dimensions batch, heads, rows and columns, the middle ones in either order in memory.
-struct Operand {
+/// A dense operand with the dimensions batch, heads, rows and columns, the middle ones in either order in memory.
+struct HeadRows {
     numbers: Vec<f64>,
     strides: [usize; 4],
 }
 
-impl Operand {
-    fn new(r: &mut Seed, [b, h, n, e]: [usize; 4], heads_first: bool) -> Operand {
+impl HeadRows {
+    fn new(r: &mut Seed, [b, h, n, e]: [usize; 4], heads_first: bool) -> HeadRows {
         let strides = if heads_first { [h * n * e, n * e, e, 1] } else { [n * h * e, e, h * e, 1] };
-        Operand { numbers: r.numbers(b * h * n * e), strides }
+        HeadRows { numbers: r.numbers(b * h * n * e), strides }
     }
     fn at(&self, b: usize, h: usize, i: usize, j: usize) -> f64 {
         self.numbers[[b, h, i, j].iter().zip(self.strides).map(|(i, s)| i * s).sum::<usize>()]
@@ -28,8 +28,8 @@ impl Operand {
 fn defined(
     s: AttentionShape,
     (causal, scale): (bool, f64),
-    [q, k, v, g]: [&Operand; 4],
-    mask: Option<&Operand>,
+    [q, k, v, g]: [&HeadRows; 4],
+    mask: Option<&HeadRows>,
 ) -> (Vec<f64>, Vec<f64>, [Vec<f64>; 3]) {
     let (mut out, mut lse) = (vec![0.0; s.batch * s.l * s.heads * s.ev], vec![0.0; s.batch * s.l * s.heads]);
     let [mut dq, mut dk, mut dv] =
@@ -85,14 +85,14 @@ fn check<T: BlockElement + Into<f64>>(seed: u64, tolerance: f64) {
         };
         let (causal, masked, heads_first) = (r.below(3) == 0, r.below(3) == 0, r.below(2) == 0);
         let scale = r.of(&[0.125, 0.5, 1.0]);
-        let q = Operand::new(&mut r, [s.batch, s.heads, s.l, s.e], heads_first);
-        let k = Operand::new(&mut r, [s.batch, s.kv_heads, s.s, s.e], heads_first);
-        let v = Operand::new(&mut r, [s.batch, s.kv_heads, s.s, s.ev], heads_first);
-        let g = Operand::new(&mut r, [s.batch, s.heads, s.l, s.ev], heads_first);
-        let mask = masked.then(|| Operand::new(&mut r, [s.batch, s.heads, s.l, s.s], true));
+        let q = HeadRows::new(&mut r, [s.batch, s.heads, s.l, s.e], heads_first);
+        let k = HeadRows::new(&mut r, [s.batch, s.kv_heads, s.s, s.e], heads_first);
+        let v = HeadRows::new(&mut r, [s.batch, s.kv_heads, s.s, s.ev], heads_first);
+        let g = HeadRows::new(&mut r, [s.batch, s.heads, s.l, s.ev], heads_first);
+        let mask = masked.then(|| HeadRows::new(&mut r, [s.batch, s.heads, s.l, s.s], true));
         let (out, lse, gradients) = defined(s, (causal, scale), [&q, &k, &v, &g], mask.as_ref());
-        let data = [&q, &k, &v, &g].map(Operand::as_type::<T>);
-        let mask_data = mask.as_ref().map(Operand::as_type::<T>);
+        let data = [&q, &k, &v, &g].map(HeadRows::as_type::<T>);
+        let mask_data = mask.as_ref().map(HeadRows::as_type::<T>);
         let mut seen: Option<[Vec<T>; 4]> = None;
         for threads in [1, 3] {
             set_num_threads(threads);
