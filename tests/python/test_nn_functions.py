@@ -282,6 +282,25 @@ def test_what_padding_takes_away_makes_a_tensor_of_its_own_in_every_mode(mode: s
     assert bool((x == 1).all())
 
 
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("pad", [(2, 1), (0, 3), (1, 2, 2, 0), (0, 0, 1, 1), (2, 2, 1, 0, 1, 1)])
+def test_padding_is_numpys_with_and_without_a_graph(mode: str, pad: tuple[int, ...], device: str) -> None:
+    count = len(pad) // 2
+    values = np.random.default_rng(5).uniform(-1, 1, (2, 3, 4, 5, 4)[4 - count :]).astype("float32")
+    widths = [(0, 0)] * (values.ndim - count) + [(pad[2 * i], pad[2 * i + 1]) for i in reversed(range(count))]
+    want = np.pad(values, widths, {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+    x = rgrad.tensor(values, device=device)
+    leaf = rgrad.tensor(values, device=device, requires_grad=True)
+    plain, recorded = F.pad(x, pad, mode=mode), F.pad(leaf, pad, mode=mode)
+    with rgrad.no_grad():
+        unrecorded = F.pad(leaf, pad, mode=mode)
+    for got in (plain, recorded, unrecorded):
+        np.testing.assert_array_equal(got.detach().cpu().numpy(), want)
+        assert got.is_contiguous()
+    assert recorded.requires_grad
+    assert not unrecorded.requires_grad
+
+
 def test_what_padding_takes_away_keeps_the_order_of_memory() -> None:
     x = rgrad.arange(60).reshape(3, 4, 5).permute(2, 0, 1)
     assert F.pad(x, (0, 0)).stride() == x.stride()

@@ -13,12 +13,16 @@ Supported combinations for non-constant padding:
   - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
 
 
-def _laid_out_as(input: Tensor, result: Tensor) -> Tensor:
-    """The result row-major, or with channels last where those of the input are."""
+def _format_of(input: Tensor) -> _core.memory_format:
+    """Channels last where those of the input are, else row-major."""
     format = {4: _core.channels_last, 5: _core.channels_last_3d}.get(input.dim())
     if format is None or input.is_contiguous() or not input.is_contiguous(memory_format=format):
-        format = _core.contiguous_format
-    return result.contiguous(memory_format=format)
+        return _core.contiguous_format
+    return format
+
+
+def _laid_out_as(input: Tensor, result: Tensor) -> Tensor:
+    return result.contiguous(memory_format=_format_of(input))
 
 
 def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
@@ -91,6 +95,39 @@ def _pieces(mode: str, x: Tensor, d: int, before: int, after: int) -> list[Tenso
         if after > 0:
             parts.append(x.narrow(d, low, after))
     return parts
+
+
+def _without_graph(mode: str, input: Tensor, sides: Sequence[tuple[int, int, int]]) -> Tensor:
+    """The padded tensor by one copy of the input and a small one for each side; each would be a node of a graph."""
+    sizes = list(input.shape)
+    for d, before, after in sides:
+        sizes[d] += before + after
+    format = _core.contiguous_format if mode == "circular" else _format_of(input)
+    result = _core.empty(sizes, dtype=input.dtype, device=input.device, memory_format=format)
+    # What is filled so far, with the padding of the dimensions that come first.
+    filled = result
+    for d, before, _ in sides:
+        filled = filled.narrow(d, before, input.size(d))
+    filled.copy_(input)
+    for i, (d, before, after) in enumerate(sides):
+        size = input.size(d)
+        whole = result
+        for later, start, _ in sides[i + 1 :]:
+            whole = whole.narrow(later, start, input.size(later))
+        for n, at, reflected, edge, other in (
+            (before, 0, before + 1, before, size),
+            (after, before + size, before + size - 1 - after, before + size - 1, before),
+        ):
+            if n == 0:
+                continue
+            if mode == "reflect":
+                part = whole.narrow(d, reflected, n).flip(d)
+            elif mode == "replicate":
+                part = whole.narrow(d, edge, 1)
+            else:
+                part = whole.narrow(d, other, n)
+            whole.narrow(d, at, n).copy_(part)
+    return result
 
 
 def _check_sides(mode: str, input: Tensor, d: int, before: int, after: int) -> None:
@@ -184,6 +221,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     sides = [(input.dim() - 1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(count)]
     for d, before, after in sides:
         _check_sides(mode, input, d, before, after)
+    is_plain = not (input.requires_grad and _core.is_grad_enabled()) and _core._level_of(input) == 0
+    if is_plain and input.device.type == "cpu" and min(pad) >= 0 and max(pad) > 0:
+        return _without_graph(mode, input, sides)
     result = input
     for d, before, after in sides:
         parts = _pieces(mode, result, d, before, after)
