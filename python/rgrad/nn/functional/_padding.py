@@ -104,13 +104,13 @@ def _without_graph(mode: str, input: Tensor, sides: Sequence[tuple[int, int, int
         sizes[d] += before + after
     format = _core.contiguous_format if mode == "circular" else _format_of(input)
     result = _core.empty(sizes, dtype=input.dtype, device=input.device, memory_format=format)
-    # What is filled so far, with the padding of the dimensions that come first.
-    filled = result
+    inside = result
     for d, before, _ in sides:
-        filled = filled.narrow(d, before, input.size(d))
-    filled.copy_(input)
+        inside = inside.narrow(d, before, input.size(d))
+    inside.copy_(input)
     for i, (d, before, after) in enumerate(sides):
         size = input.size(d)
+        # The dimensions before this one are padded already, those after it are not.
         whole = result
         for later, start, _ in sides[i + 1 :]:
             whole = whole.narrow(later, start, input.size(later))
