@@ -113,15 +113,15 @@ unsafe impl<T> Send for Out<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Out<T> {}
 
-/// A vector of `n` elements, of which `some` writes the given number from the given one on.
-fn pieces<T: Element>(n: usize, some: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync) -> Result<Tensor> {
+/// A vector of `n` elements, in pieces: `write` is given the position of a piece and its memory.
+fn pieces<T: Element>(n: usize, write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync) -> Result<Tensor> {
     make_room(n);
     let a = Array::empty(&[n], T::DTYPE)?;
     let out = Out(a.ptr_mut().cast::<MaybeUninit<T>>());
     let piece = |p: usize| {
         let from = p * PIECE;
         // SAFETY: below n; pieces are disjoint.
-        some(from, unsafe { std::slice::from_raw_parts_mut(out.get().add(from), PIECE.min(n - from)) });
+        write(from, unsafe { std::slice::from_raw_parts_mut(out.get().add(from), PIECE.min(n - from)) });
     };
     if n > PIECE {
         host::unlocked_if_large(n, || {
@@ -138,7 +138,7 @@ fn pieces<T: Element>(n: usize, some: impl Fn(usize, &mut [MaybeUninit<T>]) + Sy
 fn sequence<T: Element>(n: usize, f: impl Fn(f64) -> T + Sync) -> Result<Tensor> {
     pieces(n, |from, to: &mut [MaybeUninit<T>]| {
         let from = from as f64;
-        // Numbers of 32 bits are converted several at a time.
+        // A piece is short, and numbers of 32 bits are converted several at a time.
         for (i, to) in to.iter_mut().enumerate() {
             to.write(f(from + f64::from(i as i32)));
         }

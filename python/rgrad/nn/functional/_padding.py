@@ -22,6 +22,7 @@ def _format_of(input: Tensor) -> _core.memory_format:
 
 
 def _laid_out_as(input: Tensor, result: Tensor) -> Tensor:
+    """The result in the order of the input's memory."""
     return result.contiguous(memory_format=_format_of(input))
 
 

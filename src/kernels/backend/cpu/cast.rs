@@ -145,10 +145,9 @@ unsafe fn convert_strided<S: Convert<D>, D: Copy>(
         // SAFETY: the caller's, for every access below.
         unsafe {
             let (src, dst) = (src.offset(r * ss.0), dst.offset(r * ds.0));
-            if S::MOVES && cols >= MANY && ds.1 == d1 && ss.1 == s1 {
-                std::ptr::copy(src, dst, cols * size_of::<S>());
-            } else if S::MOVES && ds.1 == d1 && ss.1 == s1 {
-                move_few(src, dst, cols * size_of::<S>());
+            if S::MOVES && ds.1 == d1 && ss.1 == s1 {
+                let bytes = cols * size_of::<S>();
+                if cols < MANY { move_few(src, dst, bytes) } else { std::ptr::copy(src, dst, bytes) }
             } else if ds.1 == d1 && ss.1 == s1 {
                 let (src, dst) = (src as *const S, dst as *mut D);
                 for c in 0..cols {

@@ -1,6 +1,7 @@
 //! Images read at the places of a grid. Places are handled in tiles: the positions and weights of their neighbours are computed once, and
 //! used for all channels.
 
+use super::num::instance;
 use super::threads::{SharedPointer, parallel_for};
 use crate::backend::requests::{GridBorder, GridMode, GridPass, GridSample};
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
@@ -150,42 +151,43 @@ impl<T: GridNumber> Tile<T> {
         let none = [[T::default(); TILE]; MOST];
         Box::new(Tile { count: 0, at: [[OUTSIDE; TILE]; MOST], weight: none, slope: vec![none; slopes] })
     }
+}
 
-    #[inline(always)]
-    fn fill_tile(&mut self, s: &GridSample, grid: &[T]) {
-        let sizes = s.axes();
-        let rank = sizes.len();
-        for (p, v) in grid.chunks_exact(rank).enumerate() {
-            let mut axes = [Along { count: 1, at: [Some(0); 4], weight: [T::of(1.0); 4], slope: [T::default(); 4] }; 3];
-            for (a, n) in sizes.iter().enumerate() {
-                // The grid's first number is the place along the last axis.
-                axes[a] = along(s, v[rank - 1 - a], *n);
-            }
-            let [a, b, c] = &axes;
-            let mut k = 0;
-            for i in 0..a.count {
-                for j in 0..b.count {
-                    for l in 0..c.count {
-                        let place = match (a.at[i], b.at[j], c.at[l]) {
-                            (Some(x), Some(y), Some(z)) if rank == 3 => ((x * sizes[1] + y) * sizes[2] + z) as i32,
-                            (Some(x), Some(y), Some(_)) => (x * sizes[1] + y) as i32,
-                            _ => OUTSIDE,
-                        };
-                        self.at[k][p] = place;
-                        self.weight[k][p] = a.weight[i] * b.weight[j] * c.weight[l];
-                        if !self.slope.is_empty() {
-                            self.slope[0][k][p] = a.slope[i] * b.weight[j] * c.weight[l];
-                            self.slope[1][k][p] = a.weight[i] * b.slope[j] * c.weight[l];
-                            if rank == 3 {
-                                self.slope[2][k][p] = a.weight[i] * b.weight[j] * c.slope[l];
-                            }
+/// The tile for the places whose numbers these are.
+#[inline(always)]
+fn fill_tile<T: GridNumber>(t: &mut Tile<T>, s: &GridSample, grid: &[T]) {
+    let sizes = s.axes();
+    let rank = sizes.len();
+    for (p, v) in grid.chunks_exact(rank).enumerate() {
+        let mut axes = [Along { count: 1, at: [Some(0); 4], weight: [T::of(1.0); 4], slope: [T::default(); 4] }; 3];
+        for (a, n) in sizes.iter().enumerate() {
+            // The grid's first number is the place along the last axis.
+            axes[a] = along(s, v[rank - 1 - a], *n);
+        }
+        let [a, b, c] = &axes;
+        let mut k = 0;
+        for i in 0..a.count {
+            for j in 0..b.count {
+                for l in 0..c.count {
+                    let place = match (a.at[i], b.at[j], c.at[l]) {
+                        (Some(x), Some(y), Some(z)) if rank == 3 => ((x * sizes[1] + y) * sizes[2] + z) as i32,
+                        (Some(x), Some(y), Some(_)) => (x * sizes[1] + y) as i32,
+                        _ => OUTSIDE,
+                    };
+                    t.at[k][p] = place;
+                    t.weight[k][p] = a.weight[i] * b.weight[j] * c.weight[l];
+                    if !t.slope.is_empty() {
+                        t.slope[0][k][p] = a.slope[i] * b.weight[j] * c.weight[l];
+                        t.slope[1][k][p] = a.weight[i] * b.slope[j] * c.weight[l];
+                        if rank == 3 {
+                            t.slope[2][k][p] = a.weight[i] * b.weight[j] * c.slope[l];
                         }
-                        k += 1;
                     }
+                    k += 1;
                 }
             }
-            self.count = k;
         }
+        t.count = k;
     }
 }
 
@@ -223,42 +225,8 @@ fn read_tile<T: GridNumber>(t: &Tile<T>, plane: &[T], to: &mut [T]) {
     }
 }
 
-/// `$name` runs `$body`, compiled for the machine's instruction set.
-macro_rules! compiled {
-    ($(#[$doc:meta])* fn $name:ident<T>($($a:ident: $t:ty),+) = $body:expr) => {
-        $(#[$doc])*
-        fn $name<T: GridNumber>($($a: $t),+) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
-                fn avx512<T: GridNumber>($($a: $t),+) {
-                    $body
-                }
-                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
-                fn avx2<T: GridNumber>($($a: $t),+) {
-                    $body
-                }
-                use super::num::{InstructionSet, instruction_set};
-                match instruction_set() {
-                    // SAFETY: the features were found on this machine.
-                    InstructionSet::Avx512 => unsafe { avx512($($a),+) },
-                    // SAFETY: as above.
-                    InstructionSet::Avx2 => unsafe { avx2($($a),+) },
-                    InstructionSet::Base => $body,
-                }
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            $body
-        }
-    };
-}
-compiled! {
-    fn read_places<T>(t: &Tile<T>, plane: &[T], to: &mut [T]) = read_tile(t, plane, to)
-}
-compiled! {
-    /// The tile for the places whose numbers these are.
-    fn fill<T>(t: &mut Tile<T>, s: &GridSample, grid: &[T]) = t.fill_tile(s, grid)
-}
+instance!(fn read_places<T: GridNumber> = read_tile(t: &Tile<T>, plane: &[T], to: &mut [T]));
+instance!(fn fill<T: GridNumber> = fill_tile(t: &mut Tile<T>, s: &GridSample, grid: &[T]));
 
 /// Runs a request. `ins` are its operands.
 ///

@@ -1,6 +1,6 @@
 //! Weighted sums along one axis of row-major elements seen as (outer, n, inner).
 
-use super::num::{InstructionSet, instruction_set};
+use super::num::instance;
 use super::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt::Ticks;
 use crate::backend::requests::Resample;
@@ -103,34 +103,8 @@ fn across<T: Weighted>(x: &[T], places: &[usize], weights: &[T], to: &mut [T]) {
     }
 }
 
-/// Calls `$f::<T>` in the instance of this machine's instruction set.
-macro_rules! instance {
-    ($name:ident, $f:ident, ($($a:ident: $t:ty),+)) => {
-        fn $name<T: Weighted>($($a: $t),+) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
-                fn avx512<T: Weighted>($($a: $t),+) { $f($($a),+) }
-                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
-                fn avx2<T: Weighted>($($a: $t),+) { $f($($a),+) }
-                match instruction_set() {
-                    // SAFETY: the features were found on this machine.
-                    InstructionSet::Avx512 => unsafe { avx512($($a),+) },
-                    // SAFETY: as above.
-                    InstructionSet::Avx2 => unsafe { avx2($($a),+) },
-                    InstructionSet::Base => $f($($a),+),
-                }
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            {
-                let _ = (instruction_set(), InstructionSet::Base);
-                $f($($a),+)
-            }
-        }
-    };
-}
-instance!(along_row, along, (e: &Entries<'_, T>, from: usize, x: &[T], to: &mut [T]));
-instance!(across_rows, across, (x: &[T], places: &[usize], weights: &[T], to: &mut [T]));
+instance!(fn along_row<T: Weighted> = along(e: &Entries<'_, T>, from: usize, x: &[T], to: &mut [T]));
+instance!(fn across_rows<T: Weighted> = across(x: &[T], places: &[usize], weights: &[T], to: &mut [T]));
 
 /// Runs a request.
 ///

@@ -314,12 +314,6 @@ mod registers {
         unsafe { _mm512_cmp_pd_mask::<_CMP_NLE_UQ>(a, b) != 0 }
     }
 
-    #[inline(always)]
-    unsafe fn of_exp<V: Lanes>(x: V) -> V {
-        // SAFETY: the caller's.
-        unsafe { x.exp() }
-    }
-
     /// As `math::f32::exp`, with one power of two, whose exponent may be that of zero.
     #[inline(always)]
     unsafe fn exp_of_negative_8(x: F32x8) -> F32x8 {
@@ -347,7 +341,7 @@ mod registers {
     macro_rules! register {
         ($(#[$doc:meta])* $name:ident = $register:ident of $t:ty, $n:literal x $rows:literal, $instance:ident, $math:ident,
          $load:ident $store:ident $splat:ident $fma:ident $add:ident $sub:ident $mul:ident $max:ident $above:ident $one:ident $number:ident
-         $negative:ident $(, $six_by_two:ident)?) => {
+         $(exp $negative:ident)? $(, $six_by_two:ident)?) => {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
             #[repr(transparent)]
@@ -413,11 +407,13 @@ mod registers {
                     // SAFETY: the caller's.
                     unsafe { self.each($math::exp::<Avx2>) }
                 }
-                #[inline(always)]
-                unsafe fn exp_of_negative(self) -> Self {
-                    // SAFETY: the caller's.
-                    unsafe { $negative(self) }
-                }
+                $(
+                    #[inline(always)]
+                    unsafe fn exp_of_negative(self) -> Self {
+                        // SAFETY: the caller's.
+                        unsafe { $negative(self) }
+                    }
+                )?
                 #[inline(always)]
                 unsafe fn sigmoid(self) -> Self {
                     // SAFETY: the caller's.
@@ -455,19 +451,18 @@ mod registers {
         /// Eight `f32` of AVX2.
         F32x8 = __m256 of f32, 8 x 6, avx2, f32,
         _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_max_ps above_8 _mm_load_ss _mm_cvtss_f32
-        exp_of_negative_8, dense_f32
+        exp exp_of_negative_8, dense_f32
     );
     register!(
         /// Four `f64` of AVX2.
         F64x4 = __m256d of f64, 4 x 6, avx2, f64,
-        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64
-        of_exp, dense_f64
+        _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_max_pd above_4 _mm_load_sd _mm_cvtsd_f64,
+        dense_f64
     );
     register!(
         /// Eight `f64` of AVX-512.
         F64x8 = __m512d of f64, 8 x 14, avx512, f64,
         _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_max_pd above_8_wide _mm_load_sd _mm_cvtsd_f64
-        of_exp
     );
 }
 #[cfg(target_arch = "x86_64")]

@@ -30,31 +30,21 @@ fn less_ln2<I: Isa>(x: f32, n: f32) -> f32 {
 
 /// (exp(r) - 1) / r for |r| < 0.35.
 #[inline(always)]
-pub fn exp_slope<I: Isa>(r: f32) -> f32 {
+fn exp_slope<I: Isa>(r: f32) -> f32 {
     polyf::<I, 6>(r, EXP_SLOPE)
 }
 
+/// exp(x) = exp(r) 2^n.
 #[inline(always)]
 pub fn exp<I: Isa>(x: f32) -> f32 {
-    let (r, t) = exp_reduced::<I>(x);
-    exp_scaled::<I>(r, exp_slope::<I>(r), t)
-}
-
-/// exp(x) = exp(r) 2^n. The exponent n lies in the low bits of the second result, 254 above itself.
-#[inline(always)]
-pub fn exp_reduced<I: Isa>(x: f32) -> (f32, f32) {
     let x = limit(x, -104.0, 89.0);
+    // The exponent n lies in the low bits, 254 above itself.
     let t = fmaf::<I>(x, std::f32::consts::LOG2_E, MAGIC32 + 254.0);
-    (less_ln2::<I>(x, t - (MAGIC32 + 254.0)), t)
-}
-
-/// exp(x) of what `exp_reduced` gave, and the slope at r.
-#[inline(always)]
-pub fn exp_scaled<I: Isa>(r: f32, slope: f32, t: f32) -> f32 {
+    let r = less_ln2::<I>(x, t - (MAGIC32 + 254.0));
     // Two powers of 2 of about half the exponent: the last product alone may round, or overflow.
     let half = (t.to_bits() << 22) & 0x7F80_0000;
     let rest = (t.to_bits() << 23).wrapping_sub(half);
-    fmaf::<I>(slope, r, 1.0) * f32::from_bits(half) * f32::from_bits(rest)
+    fmaf::<I>(exp_slope::<I>(r), r, 1.0) * f32::from_bits(half) * f32::from_bits(rest)
 }
 
 /// With |x| = n ln 2 / 2 + r and r from -0.09 to 0.26: tanh |x| = (s (t + 1) + (t - 1)) / (s (t - 1) + (t + 1)), s = tanh r, t = 2^n.

@@ -129,3 +129,33 @@ macro_rules! dispatch {
     }};
 }
 pub(crate) use dispatch;
+
+/// A function that calls `$f::<T>` in the instance of this machine's instruction set.
+macro_rules! instance {
+    (fn $name:ident<$T:ident: $bound:path> = $f:ident($($a:ident: $t:ty),+)) => {
+        fn $name<$T: $bound>($($a: $t),+) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                use $crate::backend::cpu::num::{InstructionSet, instruction_set};
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx512<$T: $bound>($($a: $t),+) {
+                    $f($($a),+)
+                }
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx2<$T: $bound>($($a: $t),+) {
+                    $f($($a),+)
+                }
+                match instruction_set() {
+                    // SAFETY: the features were found on this machine.
+                    InstructionSet::Avx512 => unsafe { avx512($($a),+) },
+                    // SAFETY: as above.
+                    InstructionSet::Avx2 => unsafe { avx2($($a),+) },
+                    InstructionSet::Base => $f($($a),+),
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            $f($($a),+)
+        }
+    };
+}
+pub(crate) use instance;

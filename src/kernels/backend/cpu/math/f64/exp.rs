@@ -49,30 +49,15 @@ pub(super) fn limit(x: f64, lo: f64, hi: f64) -> f64 {
     if x > hi { hi } else { x }
 }
 
+/// exp(x) = exp(r) 2^n.
 #[inline(always)]
 pub fn exp<I: Isa>(x: f64) -> f64 {
-    let (r, t) = exp_reduced::<I>(x);
-    exp_scaled::<I>(r, exp_slope::<I>(r), t)
-}
-
-/// exp(x) = exp(r) 2^n. The exponent n lies in the low bits of the second result, 2046 above itself.
-#[inline(always)]
-pub fn exp_reduced<I: Isa>(x: f64) -> (f64, f64) {
     let x = limit(x, -746.0, 711.0);
+    // The exponent n lies in the low bits, 2046 above itself.
     let t = fma::<I>(x, LOG2_E, MAGIC + 2046.0);
     let n = t - (MAGIC + 2046.0);
-    (fma::<I>(-n, LN2_LO, fma::<I>(-n, LN2_HI, x)), t)
-}
-
-/// (exp(r) - 1) / r.
-#[inline(always)]
-pub fn exp_slope<I: Isa>(r: f64) -> f64 {
-    fma::<I>(exp_curve::<I>(r), r, 1.0)
-}
-
-/// exp(x) of what `exp_reduced` gave, and the slope at r.
-#[inline(always)]
-pub fn exp_scaled<I: Isa>(r: f64, slope: f64, t: f64) -> f64 {
+    let r = fma::<I>(-n, LN2_LO, fma::<I>(-n, LN2_HI, x));
+    let slope = fma::<I>(exp_curve::<I>(r), r, 1.0);
     // Two powers of 2 of about half the exponent: the last product alone may round, or overflow.
     let half = (t.to_bits() << 51) & 0x7FF0_0000_0000_0000;
     let rest = (t.to_bits() << 52).wrapping_sub(half);

@@ -8,7 +8,7 @@ mod rem;
 mod trig;
 
 pub use erf::{erf, erfc, normal_cdf};
-pub use exp::{cosh, exp, exp_reduced, exp_scaled, exp_slope, exp2, expm1, sigmoid, sinh, tanh};
+pub use exp::{cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
 pub(super) use log::power_edges;
 pub use log::{acosh, asinh, atanh, hypot, log, log1p, log2, log10, pow};
 pub use rem::{QUOTIENT_LIMIT, fmod};

@@ -1,27 +1,25 @@
 //! Exponentials of sixteen numbers.
 
+use crate::backend::cpu::math::f32::{EXP_SLOPE, LN2_REST, MAGIC32};
 use crate::backend::cpu::num::F32x16;
 use std::f32::consts::{LN_2, LOG2_E};
-
-/// 1.5 * 2^23: added to a number below 2^22, it leaves that rounded to a whole number.
-const MAGIC: f32 = 12_582_912.0;
 
 /// x - n ln 2 for a small whole n. Of the first product nothing is lost: x and it are multiples of the same unit, and near.
 #[inline(always)]
 fn less_ln2(x: F32x16, n: F32x16) -> F32x16 {
-    n.neg_fma(x.of(-1.904_654_2e-9), n.neg_fma(x.of(LN_2), x))
+    n.neg_fma(x.of(LN2_REST), n.neg_fma(x.of(LN_2), x))
 }
 
 /// (exp(r) - 1) / r for |r| < 0.35.
 #[inline(always)]
 fn slope(r: F32x16) -> F32x16 {
-    r.poly([1.0, 0.49999994, 0.16666521, 0.041668266, 0.008368676, 0.0013820742])
+    r.poly(EXP_SLOPE)
 }
 
 #[inline(always)]
 pub fn exp(x: F32x16) -> F32x16 {
     let x = x.at_least(x.of(-104.0)).at_most(x.of(89.0));
-    let n = x.fma(x.of(LOG2_E), x.of(MAGIC)) - x.of(MAGIC);
+    let n = x.fma(x.of(LOG2_E), x.of(MAGIC32)) - x.of(MAGIC32);
     let r = less_ln2(x, n);
     slope(r).fma(r, x.of(1.0)).scale(n)
 }
@@ -31,8 +29,8 @@ pub fn sigmoid(x: F32x16) -> F32x16 {
     // With exp(x) = 2^n (m + l): 2^n / (2^n + ...) would need exp(-x) = 2^-n (m + l). Above 18 nothing is left of it.
     let x = x.at_least(x.of(-104.0)).at_most(x.of(18.0));
     let one = x.of(1.0);
-    let n = x.fma(x.of(LOG2_E), x.of(MAGIC)) - x.of(MAGIC);
-    let r = n.fma(x.of(-1.904_654_2e-9), n.fma_less(x.of(LN_2), x));
+    let n = x.fma(x.of(LOG2_E), x.of(MAGIC32)) - x.of(MAGIC32);
+    let r = n.fma(x.of(LN2_REST), n.fma_less(x.of(LN_2), x));
     let q = slope(r);
     let m = q.fma(r, one);
     let l = q.fma(r, one - m);
