@@ -6,6 +6,7 @@ Each step remembers a fingerprint of what it was made from, and does nothing whi
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -15,11 +16,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
+import threading
 import tomllib
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -59,19 +62,74 @@ def environment(venv: Path, extra: Mapping[str, str] | None = None) -> dict[str,
     return env
 
 
+class Thread(threading.local):
+    """Where this thread prints (None: as usual), and the seconds of CPU that its processes have used."""
+
+    sink: IO[str] | None = None
+    used: float = 0.0
+
+
+THREAD = Thread()
+
+
+def say(text: str) -> None:
+    print(text, file=THREAD.sink, flush=True)
+
+
+def heading(title: str) -> None:
+    say(f"\n=== {title} {'=' * max(3, 100 - len(title))}")
+
+
+def used() -> float:
+    """The seconds of CPU used by the processes that this thread has started and that have ended."""
+    return THREAD.used
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[Callable[[], str]]:
+    """What this thread and its processes print goes into a file; afterwards the given function returns it."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        before, THREAD.sink = THREAD.sink, file
+
+        def text() -> str:
+            return contents
+
+        try:
+            yield text
+        finally:
+            THREAD.sink = before
+            file.seek(0)
+            contents = file.read()
+
+
+def run_process(words: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run a program in the clone's root; add what it used to the seconds of this thread."""
+    process = subprocess.Popen(words, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=THREAD.sink, stderr=THREAD.sink)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    THREAD.used += usage.ru_utime + usage.ru_stime
+    return process.returncode
+
+
 def call(command: Sequence[str | Path], *, venv: Path = VENV, extra: Mapping[str, str] | None = None) -> int:
     """Run `command` in the clone's root with its output shown; return the exit status."""
     words = [str(word) for word in command]
-    print(f"$ {' '.join(words)}", flush=True)
+    say(f"$ {' '.join(words)}")
     env = environment(venv, extra)
     program = shutil.which(words[0], path=env["PATH"])
     if program is None:
         fail(f"{words[0]} was not found on PATH")
-    return subprocess.run([program, *words[1:]], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, check=False).returncode
+    return run_process([program, *words[1:]], env)
 
 
-def must(command: Sequence[str | Path], otherwise: str, *, venv: Path = VENV) -> None:
-    if call(command, venv=venv) != 0:
+def must(
+    command: Sequence[str | Path], otherwise: str, *, venv: Path = VENV, extra: Mapping[str, str] | None = None
+) -> None:
+    if call(command, venv=venv, extra=extra) != 0:
         fail(otherwise)
 
 
@@ -166,7 +224,7 @@ def ensure_venv(venv: Path) -> None:
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         package = f"python{sys.version_info.major}.{sys.version_info.minor}-venv"
         fail(f"{sys.executable} has no venv module: install it (Debian, Ubuntu: apt install {package})")
-    print(f"Making {venv.relative_to(ROOT)} with Python {sys.version.split()[0]}", flush=True)
+    say(f"Making {venv.relative_to(ROOT)} with Python {sys.version.split()[0]}")
     made = subprocess.run(
         [sys.executable, "-m", "venv", "--clear", str(venv)], cwd=ROOT, stdin=subprocess.DEVNULL, check=False
     )
@@ -203,28 +261,39 @@ def ensure_packages(venv: Path, wanted: list[str]) -> None:
 
 # ------------------------------------------------------------------------------------------------------- builds
 
-NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "build.rs", "src")]
+NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src")]
+# Settings for working on rgrad and for its tests. They are those of the package `rgrad` alone: its dependencies and kernels are
+# compiled once, with the release's settings, for the tests, the module to work with and the wheel (Cargo.toml).
+WORK = {
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "256",
+    "CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS": "true",
+    "CARGO_PROFILE_RELEASE_INCREMENTAL": "true",
+    "CARGO_PROFILE_RELEASE_STRIP": "none",
+    # What is built once, in a clone that is thrown away, need not be prepared for the next time.
+    **({"CARGO_INCREMENTAL": "0"} if os.environ.get("CI") == "true" else {}),
+}
 
 
-def build(*extras: str, profile: str = "work") -> int:
-    """Bring `.venv` up to date: packages, and rgrad in the given profile (Python files are used where they lie)."""
+def build(*extras: str, work: bool = True) -> int:
+    """Bring `.venv` up to date: packages, and rgrad to work with or as shipped (Python files are used where they lie)."""
     ensure_packages(VENV, requirements(*extras))
     module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     locked = (ROOT / "Cargo.lock").exists()
-    key = fingerprint(NATIVE, profile)
+    key = fingerprint(NATIVE, str(work))
     if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
         return 0
     check_rust()
     # Once installed, only the module is made anew: Python files are used where they lie.
     installed = next(VENV.glob("lib/python*/site-packages/rgrad-*.dist-info"), None) is not None
     must(
-        [VENV / "bin" / "maturin", "develop", "--profile", profile, *(["--skip-install"] if installed else [])],
+        [VENV / "bin" / "maturin", "develop", "--release", *(["--skip-install"] if installed else [])],
         "the build failed; the compiler's message is above",
+        extra=WORK if work else None,
     )
     if not module.exists():
         fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
     # Building may have made Cargo.lock. Else the key is the one from before: what was edited meanwhile is not built.
-    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE, profile)} {module.stat().st_mtime_ns}")
+    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE, str(work))} {module.stat().st_mtime_ns}")
     return 0
 
 
@@ -244,8 +313,7 @@ def wheel() -> Path:
     command: list[str | Path] = [
         VENV / "bin" / "maturin",
         "build",
-        "--profile",
-        "shipped",
+        "--release",
         "--interpreter",
         python,
         "--out",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from builds import (
     ORACLE_VENV,
@@ -18,23 +15,27 @@ from builds import (
     TaskError,
     build,
     call,
-    check_component,
     check_rust,
     ensure_packages,
     environment,
     fail,
+    heading,
     install,
     oracle_environment,
     output_of,
     requirements,
+    say,
     wheel,
 )
+from sections import SECTIONS, test, workers
+from steps import Step, step, summary
 
 HELP = """\
 ./run COMMAND [arguments]
 
   example [options]    train the example on real handwritten digits (examples/digits.py; --help shows its options)
   test [section ...]   run every test and lint, or only the sections named: {sections}
+                       more words go to the last one: test pytest -k NAME, test cargo NAME
   oracle [options]     compare with the real PyTorch, installed into an environment of its own (about 5 GB)
   shipped              build the wheel as users get it, and try it: its size, some tests, the example, benches
   long [section ...]   what is too long for every change, an hour or more, or only: {long}
@@ -47,142 +48,11 @@ HELP = """\
 """
 
 
-# -------------------------------------------------------------------------------------------------------- tests
-
-
-def rust_format() -> int:
-    check_component("fmt", "rustfmt")
-    return call(["cargo", "fmt", "--check"])
-
-
-def rust_clippy() -> int:
-    # With the bindings, and with all tests and benches: one look at everything.
-    check_component("clippy", "clippy")
-    command = ["cargo", "clippy", "--workspace", "--all-targets", "--features", "python", "--profile", "work"]
-    return call([*command, "--", "-D", "warnings"], extra={"PYO3_PYTHON": str(VENV / "bin" / "python")})
-
-
-def rust_test() -> int:
-    # The core must not need an interpreter: with this path any attempt to find one ends the build.
-    return call(
-        ["cargo", "test", "--workspace", "--profile", "work", "--no-fail-fast"],
-        extra={"PYO3_PYTHON": str(ROOT / "no-interpreter-needed")},
-    )
-
-
-def rust_doc() -> int:
-    return call(
-        ["cargo", "doc", "--workspace", "--no-deps", "--profile", "work"], extra={"RUSTDOCFLAGS": "-D warnings"}
-    )
-
-
-def python_ruff() -> int:
-    ruff = VENV / "bin" / "ruff"
-    check = call([ruff, "check", "."])
-    return call([ruff, "format", "--check", "."]) or check
-
-
-def python_mypy() -> int:
-    return call([VENV / "bin" / "mypy"])
-
-
-def python_stubtest() -> int:
-    return call([VENV / "bin" / "python", "-m", "mypy.stubtest", "rgrad._core", "--mypy-config-file", "pyproject.toml"])
-
-
 # For an environment in which rgrad is not installed: the package as it lies in the clone.
 IN_PLACE = {"PYTHONPATH": str(ROOT / "python")}
 
-
-def workers() -> list[str]:
-    """Options that make pytest use several processes, as most tests keep one core busy, and tell the slowest tests."""
-    return ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal", "--durations=40", "--durations-min=2"]
-
-
-def python_pytest() -> int:
-    return call([VENV / "bin" / "python", "-m", "pytest", *workers(), "tests/python"])
-
-
-SECTIONS: dict[str, tuple[str, Callable[[], int]]] = {
-    "fmt": ("Rust formatting", rust_format),
-    "ruff": ("Python lints and formatting", python_ruff),
-    "clippy": ("Rust lints", rust_clippy),
-    "doc": ("Rust documentation", rust_doc),
-    "cargo": ("Rust tests, no Python involved", rust_test),
-    "mypy": ("Python types", python_mypy),
-    "stubtest": ("stubs of the native module", python_stubtest),
-    "pytest": ("Python tests", python_pytest),
-}
-# What needs no module. It is built before the first section that does.
-WITHOUT_BUILD = {"fmt", "ruff", "clippy", "doc", "cargo"}
-
-
-def test(names: list[str]) -> int:
-    unknown = [name for name in names if name not in SECTIONS]
-    if unknown:
-        fail(f"no test section {unknown[0]!r}; there are: {' '.join(SECTIONS)}")
-    chosen = names or list(SECTIONS)
-    check_rust()
-    ensure_packages(VENV, requirements("example", "test"))
-    rows: list[Step] = []
-    built: str | None = None
-    for name in chosen:
-        if name not in WITHOUT_BUILD and built is None:
-            built = step(rows, "build", "Build", build)
-        if name in WITHOUT_BUILD or built == "ok":
-            step(rows, name, *SECTIONS[name])
-    return summary(rows)
-
-
-class Step(NamedTuple):
-    """One step that has run: how it ended, and the seconds that it took."""
-
-    name: str
-    verdict: str
-    wall: float
-    cpu: float
-
-
-def step(rows: list[Step], name: str, title: str, section: Callable[[], int]) -> str:
-    """Run one step under its heading and add it to `rows`. A task error counts as a failure; later steps still run."""
-    heading(f"{title} ({name})")
-    wall, cpu = time.monotonic(), cpu_seconds()
-    try:
-        verdict = "ok" if section() == 0 else "FAILED"
-    except TaskError as error:
-        print(f"run: {error}", flush=True)
-        verdict = "FAILED"
-    rows.append(Step(name, verdict, time.monotonic() - wall, cpu_seconds() - cpu))
-    return verdict
-
-
-def cpu_seconds() -> float:
-    """What all processes started so far have used, those that have ended."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
-def summary(rows: list[Step]) -> int:
-    """Print a table of `rows`; return the exit status."""
-    heading("Summary")
-    for name, verdict, wall, cpu in rows:
-        print(f"{name:10} {verdict:8} {wall:7.1f} s {cpu:7.1f} s of CPU")
-    failed = [row.name for row in rows if row.verdict != "ok"]
-    verdict = f"FAILED: {' '.join(failed)}" if failed else "All passed"
-    wall, cpu = sum(row.wall for row in rows), sum(row.cpu for row in rows)
-    print(f"{verdict} in {wall:.0f} s, {cpu / 60:.1f} minutes of CPU", flush=True)
-    return 1 if failed else 0
-
-
-def heading(title: str) -> None:
-    print(f"\n=== {title} {'=' * max(3, 100 - len(title))}", flush=True)
-
-
-# ----------------------------------------------------------------------------------------------------- commands
-
-
 def run_example(arguments: list[str]) -> int:
-    build("example", profile="release")
+    build("example", work=False)
     return call([VENV / "bin" / "python", ROOT / "examples" / "digits.py", *arguments])
 
 
@@ -200,7 +70,7 @@ def run_oracle(arguments: list[str]) -> int:
 # ------------------------------------------------------------------------------------------ the package as shipped
 
 SHIPPED_VENV = ROOT / ".venv-shipped"
-MODULE_MB, WHEEL_MB = 16, 7.5
+MODULE_MB, WHEEL_MB = 24, 10
 SHIPPED_TESTS = (
     "test_import",
     "test_same_bits",
@@ -219,7 +89,7 @@ def shipped_size() -> int:
     if module is None:
         fail("the installed wheel cannot be imported")
     size = file.stat().st_size / 1e6
-    print(f"the wheel: {size:.2f} MB of at most {WHEEL_MB}", flush=True)
+    say(f"the wheel: {size:.2f} MB of at most {WHEEL_MB}")
     script = ROOT / "scripts" / "code_size.py"
     build()
     for built in (ROOT / "python" / "rgrad").glob("_core*.so"):
@@ -295,7 +165,7 @@ def long_programs() -> int:
             "RGRAD_FUSION_SEED": str(secrets.randbits(24)),
             "RGRAD_FUSION_DEVICE": device,
         }
-        print(extra, flush=True)
+        say(str(extra))
         tests = ["tests/python/test_fusion_random.py", "-k", "for_minutes"]
         failed |= call([VENV / "bin" / "python", "-m", "pytest", *tests], extra=extra)
     return failed
@@ -372,7 +242,7 @@ def run_bench(arguments: list[str]) -> int:
         python, venv = install(ORACLE_VENV, wheel()), ORACLE_VENV
     else:
         python, venv = shipped_environment(), SHIPPED_VENV
-        print("PyTorch is not installed here; `./run oracle` makes an environment that has it", flush=True)
+        say("PyTorch is not installed here; `./run oracle` makes an environment that has it")
     return call([python, ROOT / "benches" / "compare", *arguments], venv=venv)
 
 

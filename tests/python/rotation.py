@@ -5,8 +5,10 @@ The next commit runs the next one, so that as many commits in a row as there are
 `take=2` runs two at a time. The others are deselected, and their number is told. A test that goes through combinations
 itself, as those of the table of operations do, asks `some()`.
 
-The seed is the number of commits up to HEAD, so that it grows by one from commit to commit. `RGRAD_ROTATION` sets it.
-An item whose node id is given on the command line runs in any case.
+The seed is the number of commits up to HEAD, so that it grows by one from commit to commit; in a shallow clone, which
+does not know that number, it is the day of the commit. `RGRAD_ROTATION` sets it. With `RGRAD_PART=8` an eighth of the
+tests runs, another one with each seed: what is tried once more in another setting (without vector instructions, on
+another Python) needs no more. An item whose node id is given on the command line runs in any case.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import pytest
 
 LONG = "RGRAD_LONG"
 SEED = "RGRAD_ROTATION"
+PART = "RGRAD_PART"
 # Without git, as in a source archive.
 FIXED = 0
 
@@ -72,16 +75,21 @@ def seed() -> int:
     if count is None:
         return FIXED
     if _git("rev-parse", "--is-shallow-repository") == "true":
-        # The count is of what was cloned; the hash is all that is known of the rest.
-        return int(_git("rev-parse", "--short=8", "HEAD") or "0", 16)
+        return int(_git("log", "-1", "--format=%ct") or "0") // (24 * 60 * 60)
     return int(count)
+
+
+def parts_of_all() -> int:
+    """Into how many parts the tests are cut, of which one runs."""
+    return max(1, int(os.environ.get(PART, "1")))
 
 
 def header() -> str:
     """What a run says of itself."""
     if everything():
         return f"rotation: all combinations of parameters ({LONG}=1)"
-    return f"rotation: seed {seed()} ({SEED}={seed()} repeats this choice, {LONG}=1 runs all combinations)"
+    parts = f", one of {parts_of_all()} parts ({PART}={parts_of_all()})" if parts_of_all() > 1 else ""
+    return f"rotation: seed {seed()}{parts} ({SEED}={seed()} repeats this choice, {LONG}=1 runs all combinations)"
 
 
 def chosen(count: int, take: int, at: int, key: str = "") -> range:
@@ -119,6 +127,11 @@ def _group(item: pytest.Item, keys: Iterable[str]) -> tuple[Hashable, ...]:
     return (function, device, *(_name(params[key]) for key in keys))
 
 
+def is_named(item: pytest.Item, named: Iterable[str]) -> bool:
+    """Whether one of these arguments of the command line is this very item."""
+    return any(argument.endswith(item.nodeid) or item.nodeid.endswith(argument) for argument in named)
+
+
 def rest(items: list[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
     """The collected items that do not run this time. `arguments` are those of the command line."""
     if everything():
@@ -132,13 +145,14 @@ def rest(items: list[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]
             group = _group(item, mark.args)
             groups.setdefault(group, []).append(item)
             takes[group] = mark.kwargs.get("take", 1)
-    left: set[pytest.Item] = set()
+    parts = parts_of_all()
+    left = {item for item in items if zlib.crc32(f"{seed()} {item.nodeid}".encode()) % parts}
+    left = {item for item in left if not is_named(item, named)}
     for group, members in groups.items():
         keep = set(chosen(len(members), takes[group], seed(), repr(group)))
         left.update(
             item
             for n, item in enumerate(members)
-            if n not in keep
-            and not any(argument.endswith(item.nodeid) or item.nodeid.endswith(argument) for argument in named)
+            if n not in keep and not is_named(item, named)
         )
     return left
