@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+# RGRAD_VENV names another environment, for another Python beside this one.
+VENV = ROOT / (os.environ.get("RGRAD_VENV") or ".venv")
 ORACLE_VENV = ROOT / ".venv-oracle"
 DIST = ROOT / "dist"
 TORCH = "torch==2.13.0"
@@ -233,7 +234,7 @@ def ensure_venv(venv: Path) -> None:
 
 
 def requirements(*extras: str) -> list[str]:
-    """The package's dependencies with those of `extras`, and maturin, as pyproject.toml states them."""
+    """The package's dependencies with those of `extras`, maturin, and what RGRAD_WITH adds, as pyproject.toml states them."""
     table = project()
     meta, build = table["project"], table["build-system"]
     assert isinstance(meta, dict)
@@ -241,7 +242,7 @@ def requirements(*extras: str) -> list[str]:
     wanted: list[str] = [*build["requires"], *meta["dependencies"]]
     for extra in extras:
         wanted += meta["optional-dependencies"][extra]
-    return wanted
+    return [*wanted, *os.environ.get("RGRAD_WITH", "").split()]
 
 
 def ensure_packages(venv: Path, wanted: list[str]) -> None:
