@@ -7,6 +7,7 @@ mod counted;
 mod deferred;
 mod elements;
 mod index;
+pub(crate) mod lock_order;
 mod matmul;
 mod pointwise;
 pub mod profile;

@@ -6,7 +6,7 @@
 
 use crate::backend::cpu::memory::alloc::memory_allocated;
 use crate::backend::device_times::{self, DeviceRun, DeviceTimes};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::layout::{DType, Dims};
 use std::borrow::Cow;
 use std::cell::RefCell;

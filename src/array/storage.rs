@@ -9,7 +9,7 @@ use crate::backend::contract::{self, Backend, DeviceMemory};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::memory::alloc::{self, Buffer};
 use crate::backend::live_memory::BufferKey;
-use crate::backend::lock_order::assert_no_guard;
+use crate::array::lock_order::assert_no_guard;
 use crate::error::Result;
 use crate::layout::DType;
 use std::any::Any;

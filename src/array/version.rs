@@ -1,7 +1,7 @@
 //! Version counters, which detect writes, and the ages in which storages were made.
 
 use super::storage::Storage;
-use crate::backend::lock_order::{Ordered, Rank};
+use crate::array::lock_order::{Ordered, Rank};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,7 +6,7 @@ use super::errors::foreign;
 use crate::autograd::{call_site, foreign_run};
 use crate::backend::host::{Host, register as register_host};
 use crate::backend::live_memory::AllocatingStep;
-use crate::backend::lock_order::assert_no_guard;
+use crate::array::lock_order::assert_no_guard;
 use pyo3::ffi;
 use pyo3::prelude::*;
 

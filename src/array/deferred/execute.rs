@@ -13,7 +13,7 @@ use crate::backend::contract::{Memory, Operand, Program, ProgramInput, View};
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::host;
 use crate::backend::live_memory::{self, AllocatingStep};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::backend::program::{self, Code};
 use crate::backend::requests::Reads;
 use crate::error::{Error, Result};

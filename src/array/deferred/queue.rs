@@ -9,7 +9,7 @@ use crate::array::counted::CountedPlace;
 use crate::array::storage::{Access, Device, Storage, StorageInner};
 use crate::backend::host;
 use crate::backend::interrupt::{Paused, paused};
-use crate::backend::lock_order::{self, HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, Table, assert_no_guard, suspend};
+use crate::array::lock_order::{self, HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, Table, assert_no_guard, suspend};
 use crate::error::{Result, throw};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::graph::node::{Edge, Node};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::error::Result;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

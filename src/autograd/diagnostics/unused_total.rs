@@ -10,7 +10,7 @@ use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::engine::fork;
 use crate::autograd::graph::node::{self, Node, NodeOp};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};

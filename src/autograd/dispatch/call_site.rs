@@ -5,7 +5,7 @@
 use crate::array::fusion;
 use crate::autograd::dispatch::module_site;
 use crate::backend::live_memory;
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::error::Result;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};

@@ -8,7 +8,7 @@ use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
 use crate::backend::interrupt::{Paused, paused};
-use crate::backend::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
+use crate::array::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
 use crate::error::{Error, Result};
 use crate::layout::broadcast;
 

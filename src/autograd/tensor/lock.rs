@@ -5,7 +5,7 @@
 //! that holds the lock never waits for the host's lock, and runs neither foreign code nor a large kernel ("Note: lock order" in
 //! docs/architecture.md).
 
-use crate::backend::lock_order::{HeldLock, LockMode, Rank, enter};
+use crate::array::lock_order::{HeldLock, LockMode, Rank, enter};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -8,7 +8,7 @@ use crate::autograd::tensor::core::{Core, Meta, Value};
 use crate::autograd::tensor::handle::{Handle, Keeps, WeakHandle};
 use crate::autograd::tensor::lock::{ReadGuard, RwSpinLock, WriteGuard};
 use crate::autograd::tensor::slot::{self, ObjectSlot};
-use crate::backend::lock_order::assert_no_guard;
+use crate::array::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, PromotionRank};
 use std::fmt;

@@ -30,7 +30,7 @@ pub fn register(host: Host) {
 ///
 /// The caller must hold no guard (see `lock_order`): a thread with the lock of the host could wait for the guard, which would be a
 /// deadlock. `f` must not touch objects of the host.
-#[cfg_attr(debug_assertions, track_caller)]
+#[track_caller]
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     assert_no_guard("asking for the host's lock");
     let Some(host) = HOST.get() else { return f() };
@@ -49,14 +49,14 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// As `unlocked`, for long work that the host may interrupt (see `interrupt`). A panic in it is returned as an error.
-#[cfg_attr(debug_assertions, track_caller)]
+#[track_caller]
 pub fn long_work<R, E: Into<Error> + From<Error>>(f: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     Ok(unlocked(|| interrupt::watched(|| f().map_err(E::into)))?)
 }
 
 /// As `long_work` if there is enough to do (`work` elements or operations); otherwise runs `f` with the lock.
 #[inline]
-#[cfg_attr(debug_assertions, track_caller)]
+#[track_caller]
 pub fn unlocked_if_large<R, E: Into<Error> + From<Error>>(work: usize, f: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     if work < LARGE { f() } else { long_work(f) }
 }

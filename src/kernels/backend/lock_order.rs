@@ -1,11 +1,14 @@
 //! The order in which locks are taken. The rules and their reasons: "Note: lock order" in docs/architecture.md.
 //!
 //! Builds with debug assertions keep a list of the locks that each thread holds, and panic with the names and source lines of both locks if
-//! one is taken out of order. Other builds contain none of this.
+//! one is taken out of order. In other builds the crate `rgrad` contains none of this. The kernels are compiled once for all builds, so
+//! their own locks ask at run time: they are watched from the first watched lock of `rgrad` on (`Watch`).
 
 use super::raw_lock::RawLock;
 use parking_lot::{RawThreadId, lock_api};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Mutex<T> = lock_api::Mutex<RawLock, T>;
 type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawLock, T>;
@@ -58,7 +61,83 @@ pub enum LockMode {
     Tried,
 }
 
-#[cfg(debug_assertions)]
+/// Whether locks are entered in the list. The crate that owns a lock says so, by the type `W` of the lock.
+pub trait Watch {
+    /// The entry of a lock that is held, or about to be. Ends with the lock, on the same thread.
+    type Held;
+
+    /// Must be called before waiting for a lock. Panics if the lock is out of order.
+    #[track_caller]
+    fn enter(rank: Rank, mode: LockMode) -> Self::Held;
+}
+
+/// Every lock is entered: for builds with debug assertions.
+#[derive(Debug)]
+pub struct Always;
+
+/// No lock is entered: for builds without debug assertions.
+#[derive(Debug)]
+pub struct Never;
+
+/// The kernels' own locks: entered from the first use of `Always` on.
+#[derive(Debug)]
+pub struct IfWatched;
+
+/// Whether this is a build that watches. Only ever set.
+static WATCHED: AtomicBool = AtomicBool::new(cfg!(test));
+
+#[inline]
+fn is_watched() -> bool {
+    WATCHED.load(Ordering::Relaxed)
+}
+
+impl Watch for Always {
+    type Held = HeldLock;
+
+    fn enter(rank: Rank, mode: LockMode) -> HeldLock {
+        WATCHED.store(true, Ordering::Relaxed);
+        list::enter(rank, mode)
+    }
+}
+
+impl Watch for Never {
+    type Held = NotHeld;
+
+    #[inline(always)]
+    fn enter(_: Rank, _: LockMode) -> NotHeld {
+        NotHeld(PhantomData)
+    }
+}
+
+impl Watch for IfWatched {
+    type Held = Option<HeldLock>;
+
+    #[inline]
+    fn enter(rank: Rank, mode: LockMode) -> Option<HeldLock> {
+        is_watched().then(|| list::enter(rank, mode))
+    }
+}
+
+/// In place of an entry where no lock is entered. Like an entry, it stays on its thread.
+#[derive(Debug)]
+pub struct NotHeld(PhantomData<*mut ()>);
+
+/// Enters one of the kernels' own locks.
+#[inline]
+#[track_caller]
+pub(crate) fn enter(rank: Rank, mode: LockMode) -> Option<HeldLock> {
+    IfWatched::enter(rank, mode)
+}
+
+/// Panics if locks are watched and this thread holds a guard. `what` describes what is about to happen.
+#[inline]
+#[track_caller]
+pub fn assert_no_guard(what: &str) {
+    if is_watched() {
+        list::assert_no_guard(what);
+    }
+}
+
 mod list {
     use super::{LockMode, Rank};
     use std::cell::RefCell;
@@ -104,7 +183,7 @@ mod list {
 
     /// Must be called before waiting for a lock. Panics if the lock is out of order.
     #[track_caller]
-    pub fn enter(rank: Rank, mode: LockMode) -> HeldLock {
+    pub(super) fn enter(rank: Rank, mode: LockMode) -> HeldLock {
         let at = Location::caller();
         let result = LIST.try_with(|list| {
             let list = &mut *list.borrow_mut();
@@ -156,7 +235,7 @@ mod list {
 
     /// Panics if this thread holds a guard. `what` describes what is about to happen.
     #[track_caller]
-    pub fn assert_no_guard(what: &str) {
+    pub(super) fn assert_no_guard(what: &str) {
         let at = Location::caller();
         let found = LIST.try_with(|list| {
             let list = list.borrow();
@@ -175,64 +254,45 @@ mod list {
     }
 }
 
-#[cfg(not(debug_assertions))]
-mod list {
-    use super::{LockMode, Rank};
-    use std::marker::PhantomData;
-
-    #[derive(Debug)]
-    pub struct HeldLock(PhantomData<*mut ()>);
-
-    #[inline(always)]
-    pub fn enter(_: Rank, _: LockMode) -> HeldLock {
-        HeldLock(PhantomData)
-    }
-
-    #[inline(always)]
-    pub fn assert_no_guard(_: &str) {}
-
-    #[derive(Debug)]
-    pub struct Suspended(());
-
-    #[inline(always)]
-    pub fn suspend(_: Rank) -> Suspended {
-        Suspended(())
-    }
-}
-
-pub use list::{HeldLock, Suspended, assert_no_guard, enter, suspend};
+pub use list::{HeldLock, Suspended, suspend};
 
 /// A mutex with a place in the order: `R` is a `Rank` as a number.
-#[derive(Debug, Default)]
-pub struct Ordered<T, const R: u8>(Mutex<T>);
+#[derive(Debug)]
+pub struct Ordered<T, const R: u8, W = IfWatched>(Mutex<T>, PhantomData<W>);
 
 /// A lock of a table, the last in the order: no other lock is taken under it.
-pub type Table<T> = Ordered<T, { Rank::Table as u8 }>;
+pub type Table<T, W = IfWatched> = Ordered<T, { Rank::Table as u8 }, W>;
 
 #[derive(Debug)]
-pub struct OrderedGuard<'a, T> {
+pub struct OrderedGuard<'a, T, W: Watch = IfWatched> {
     // Declared first, so that the lock is released before its entry ends.
     guard: MutexGuard<'a, T>,
-    _held: HeldLock,
+    _held: W::Held,
 }
 
-impl<T, const R: u8> Ordered<T, R> {
+impl<T: Default, const R: u8, W> Default for Ordered<T, R, W> {
+    fn default() -> Self {
+        Ordered(Mutex::default(), PhantomData)
+    }
+}
+
+impl<T, const R: u8, W: Watch> Ordered<T, R, W> {
     pub const fn new(value: T) -> Self {
-        Ordered(Mutex::new(value))
+        Ordered(Mutex::new(value), PhantomData)
     }
 
     #[inline]
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn lock(&self) -> OrderedGuard<'_, T> {
-        let _held = enter(Rank::ALL[R as usize], LockMode::Exclusive);
+    #[track_caller]
+    pub fn lock(&self) -> OrderedGuard<'_, T, W> {
+        let _held = W::enter(Rank::ALL[R as usize], LockMode::Exclusive);
         OrderedGuard { guard: self.0.lock(), _held }
     }
 
     #[inline]
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub fn try_lock(&self) -> Option<OrderedGuard<'_, T>> {
+    #[track_caller]
+    pub fn try_lock(&self) -> Option<OrderedGuard<'_, T, W>> {
         let guard = self.0.try_lock()?;
-        Some(OrderedGuard { guard, _held: enter(Rank::ALL[R as usize], LockMode::Tried) })
+        Some(OrderedGuard { guard, _held: W::enter(Rank::ALL[R as usize], LockMode::Tried) })
     }
 
     pub fn get_mut(&mut self) -> &mut T {
@@ -256,7 +316,7 @@ impl<T, const R: u8> Ordered<T, R> {
     }
 }
 
-impl<T> Deref for OrderedGuard<'_, T> {
+impl<T, W: Watch> Deref for OrderedGuard<'_, T, W> {
     type Target = T;
 
     #[inline]
@@ -265,7 +325,7 @@ impl<T> Deref for OrderedGuard<'_, T> {
     }
 }
 
-impl<T> DerefMut for OrderedGuard<'_, T> {
+impl<T, W: Watch> DerefMut for OrderedGuard<'_, T, W> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
@@ -316,7 +376,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
     #[should_panic(expected = "lock order: Storage is asked for at src/kernels/backend/lock_order.rs")]
     fn a_lock_out_of_order_is_named() {
         let (outer, inner) = (StorageLock::new(()), Table::new(()));
@@ -325,7 +384,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
     #[should_panic(expected = "while Table is held since src/kernels/backend/lock_order.rs")]
     fn two_of_one_rank_are_named() {
         let (first, second) = (Table::new(()), Table::new(()));
@@ -334,7 +392,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
     #[should_panic(expected = "lock order: waiting for a device at")]
     fn what_may_not_happen_under_a_guard_is_named() {
         let table = Table::new(());
@@ -343,7 +400,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(debug_assertions)]
     #[should_panic(expected = "Tensor is asked for")]
     fn a_writer_beside_a_reader_is_named() {
         let _reader = enter(Rank::Tensor, LockMode::Shared);

@@ -8,7 +8,7 @@ use super::node::PyNode;
 use crate::autograd::census::{Census, SharedValue, Snapshot};
 use crate::autograd::ownership::Foreign;
 use crate::autograd::{Node, Tensor};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::python::tensor::identity::{self, traverse_foreign};
 use pyo3::ffi;
 use pyo3::intern;

@@ -12,7 +12,7 @@ use super::collector;
 use super::function::FunctionCtx;
 use super::node::PyNode;
 use crate::autograd::Node;
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::python::types::_PyObject_GetDictPtr;
 use pyo3::ffi;
 use pyo3::prelude::*;

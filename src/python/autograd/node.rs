@@ -4,7 +4,7 @@
 
 use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine, ownership};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::python::args::as_tensor;
 use crate::python::autograd::collector;
 use crate::python::autograd::context_owner::ContextRef;

@@ -5,7 +5,7 @@
 use crate::array::profile::{self, OpenEvent};
 use crate::autograd::call_site::Site;
 use crate::autograd::profiler;
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::backend::wgpu::Context;
 use crate::python::overrides::profilers_changed;
 use crate::python::runtime::call_site::frames_of;

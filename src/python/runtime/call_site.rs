@@ -5,7 +5,7 @@
 
 use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
-use crate::backend::lock_order::Table as Lock;
+use crate::array::lock_order::Table as Lock;
 use crate::python::errors::foreign;
 use crate::python::host::attach;
 use crate::python::runtime::frames::{self, Place};

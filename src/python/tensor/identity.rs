@@ -9,7 +9,7 @@
 use crate::autograd::Tensor;
 use crate::autograd::tensor::ownership::{self, Foreign};
 use crate::autograd::tensor::slot;
-use crate::backend::lock_order::{Table, assert_no_guard};
+use crate::array::lock_order::{Table, assert_no_guard};
 use crate::python::autograd::collector;
 use crate::python::tensor::PyTensor;
 use crate::python::types::_PyObject_GetDictPtr;

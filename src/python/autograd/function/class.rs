@@ -1,6 +1,6 @@
 //! What a call needs of a Function's class: its methods and flags, looked up once and again when the class or a base of it has changed.
 
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::python::errors::{runtime, type_error};
 use pyo3::intern;
 use pyo3::prelude::*;

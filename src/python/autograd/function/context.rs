@@ -6,7 +6,7 @@ use super::class::FunctionClass;
 use super::node::traverse;
 use super::warn;
 use crate::autograd::{Node, WeakTensor, ownership};
-use crate::backend::lock_order::Table;
+use crate::array::lock_order::Table;
 use crate::python::args::{as_tensor, type_name};
 use crate::python::autograd::node::PyNode;
 use crate::python::autograd::saved::SavedTensor;
