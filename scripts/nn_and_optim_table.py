@@ -4,9 +4,9 @@
     python scripts/nn_and_optim_table.py --check    # exits with 1 if the page is not up to date
     python scripts/nn_and_optim_table.py --names    # writes tests/data/torch_names.json; needs PyTorch
 
-Nothing is kept by hand but the reasons for what is left out: each module is called (tests/python/nn_module_calls.py has
-a call of each) on both devices and differentiated, each optimizer and schedule takes steps, and goes on from its state.
-Needs an adapter with 64-bit floats, such as Mesa's software adapter.
+Nothing is kept by hand but the reasons for what is left out: each module is called on both devices and differentiated
+(tests/python/helpers/nn_module_calls.py has a call of each), each optimizer and schedule takes steps, and goes on from
+its state. Needs an adapter with 64-bit floats, such as Mesa's software adapter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kept import ROOT, line, main
 
 PAGE = ROOT / "docs" / "nn-and-optim.md"
 NAMES = ROOT / "tests" / "data" / "torch_names.json"
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "python" / "helpers"))
 
 PARTS = ("nn", "nn.utils", "nn.init", "optim", "optim.lr_scheduler", "optim.swa_utils", "utils.data")
 

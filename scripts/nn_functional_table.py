@@ -3,8 +3,8 @@
     python scripts/nn_functional_table.py            # writes the page
     python scripts/nn_functional_table.py --check    # exits with 1 if the page is not up to date
 
-Nothing is kept by hand: each function is called (tests/python/nn_functional_calls.py has a call of each), for every
-float dtype on both devices, and compared with its result in float64 on the CPU; its derivatives are compared with
+Nothing is kept by hand: each function is called (tests/python/helpers/nn_functional_calls.py has a call of each), for
+every float dtype on both devices, and compared with its result in float64 on the CPU; its derivatives are compared with
 numeric ones. Needs an adapter with 64-bit floats, such as Mesa's software adapter.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 from kept import ROOT, line, main
 
 PAGE = ROOT / "docs" / "nn-functional.md"
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "python" / "helpers"))
 
 HEAD = """\
 # nn.functional: dtypes and derivatives

@@ -5,8 +5,8 @@
 
 Nothing is kept by hand: the backends say what they support (`Backend::support` in src/kernels/backend/contract.rs).
 That they do what they say is tested by running every operation of the test suite's table for every dtype on both
-devices (tests/python/test_wgpu_package.py). Needs an adapter with 64-bit floats and integers, such as Mesa's software
-adapter.
+devices (tests/python/wgpu/test_wgpu_package.py). Needs an adapter with 64-bit floats and integers, such as Mesa's
+software adapter.
 """
 
 from __future__ import annotations

@@ -72,12 +72,12 @@ def run_oracle(arguments: list[str]) -> int:
 SHIPPED_VENV = ROOT / ".venv-shipped"
 MODULE_MB, WHEEL_MB = 24, 10
 SHIPPED_TESTS = (
-    "test_import",
-    "test_same_bits",
-    "test_fusion",
-    "test_long_reductions",
-    "test_autograd_engine",
-    "test_tutorials",
+    "package/test_import",
+    "concurrency/test_same_bits",
+    "fusion/test_fusion",
+    "ops/test_long_reductions",
+    "autograd/test_autograd_engine",
+    "project/test_tutorials",
 )
 
 
@@ -166,7 +166,7 @@ def long_programs() -> int:
             "RGRAD_FUSION_DEVICE": device,
         }
         say(str(extra))
-        tests = ["tests/python/test_fusion_random.py", "-k", "for_minutes"]
+        tests = ["tests/python/fusion/test_fusion_random.py", "-k", "for_minutes"]
         failed |= call([VENV / "bin" / "python", "-m", "pytest", *tests], extra=extra)
     return failed
 
@@ -188,7 +188,7 @@ def long_autograd() -> int:
 
 def long_stress() -> int:
     build()
-    tests = ["tests/python/test_stress_threads.py"]
+    tests = ["tests/python/concurrency/test_stress_threads.py"]
     return call([VENV / "bin" / "python", "-m", "pytest", *tests], extra={"RGRAD_STRESS_SECONDS": "60"})
 
 

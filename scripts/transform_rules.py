@@ -3,9 +3,9 @@
     python scripts/transform_rules.py            # writes the page
     python scripts/transform_rules.py --check    # exits with 1 if the page is not what would be written
 
-Nothing is kept by hand: every differentiable operation of the test suite's table (tests/python/op_table.py) is run with
-tangents, and under vmap with each of its floating inputs batched, while the core notes which operations fall back to a
-slow path.
+Nothing is kept by hand: every differentiable operation of the test suite's table (tests/python/helpers/op_table.py) is
+run with tangents, and under vmap with each of its floating inputs batched, while the core notes which operations fall
+back to a slow path.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def batches(rgrad: Any, kit: Any, op: Any, sample: Any) -> str:
 
 def lines() -> Iterator[tuple[str, str, str]]:
     """(operation, way of tangents, way of batches) for every operation that goes a slow way, by name."""
-    sys.path.insert(0, str(ROOT / "tests" / "python"))
+    sys.path.insert(0, str(ROOT / "tests" / "python" / "helpers"))
     import rgrad
 
     kit: Any = import_module("op_kit")

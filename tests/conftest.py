@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The comparison with PyTorch has the table of operations from here, too.
-sys.path.insert(0, str(Path(__file__).parent / "python"))
+# Both suites import helpers from here.
+sys.path.insert(0, str(Path(__file__).parent / "python" / "helpers"))
 
 import rotation
 

@@ -15,11 +15,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 
 import rgrad
+
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
+
 from autograd_observer import difference
 from autograd_programs import Maker
 

@@ -1,4 +1,4 @@
-"""Writes tests/data/expressions.json: what PyTorch makes of the expressions of tests/python/expressions.py.
+"""Writes tests/data/expressions.json: what PyTorch makes of the expressions of tests/python/helpers/expressions.py.
 
 Run it with an interpreter that has torch: python tests/oracle/make_expressions.py
 """
@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 TESTS = Path(__file__).parent.parent
-sys.path.insert(0, str(TESTS / "python"))
+sys.path.insert(0, str(TESTS / "python" / "helpers"))
 
-from expressions import EXPRESSIONS, outcome  # noqa: E402 - it lies beside the Python suite
+from expressions import EXPRESSIONS, outcome  # noqa: E402 - a helper of the Python suite
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,11 @@ import rgrad  # noqa: E402
 from autograd_observer import OTHER_WORDS  # noqa: E402
 from listed_autograd import AUTOGRAD  # noqa: E402
 from listed_programs import agrees, outcome  # noqa: E402
+from places import ROOT  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 
-PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
+PAGE = ROOT / "docs" / "differences.md"
 
 # As in `listed_autograd.py`, in the order of the page.
 DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {

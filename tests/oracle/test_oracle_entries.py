@@ -202,7 +202,7 @@ def test_random_values_have_pytorchs_spread() -> None:
 
 
 def test_no_entry_is_left_out() -> None:
-    called = " ".join(p.read_text(encoding="utf-8") for p in HERE.glob("*.py"))
+    called = " ".join(p.read_text(encoding="utf-8") for p in HERE.rglob("*.py"))
     parts = json.loads(NAMES.read_text(encoding="utf-8"))
     # The modules of nn are those of nn_module_calls, by families; test_oracle_nn_table.py holds these to be all.
     parts.pop("nn")

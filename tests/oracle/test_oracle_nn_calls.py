@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,8 @@ import pytest
 import torch
 
 import rgrad
-from rgrad.nn import functional
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from nn_functional_calls import CALLS, Maker
+from rgrad.nn import functional
 
 # The numbers that they draw are others.
 DRAWS = {"gumbel_softmax"}

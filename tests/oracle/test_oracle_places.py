@@ -13,8 +13,8 @@ for late in ("nn.utils.prune", "utils.benchmark", "utils.flop_counter", "utils.t
     importlib.import_module(f"torch.{late}")
 
 import rgrad  # noqa: E402
+from places import sources  # noqa: E402
 from rgrad._names import ELSEWHERE, OWN  # noqa: E402
-from test_python_rooms import sources  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 import rgrad.multiprocessing  # noqa: E402
 from loading import load  # noqa: E402
 
-WORK = load("tests/python/process_work.py")
+WORK = load("tests/python/helpers/process_work.py")
 
 
 def told(T: Any, work: Callable[..., Any], args: tuple[Any, ...], processes: int) -> tuple[Any, ...]:

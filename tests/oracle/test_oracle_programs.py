@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from loading import load  # noqa: E402
 
-KIT = load("tests/python/test_programs.py")
+KIT = load("tests/python/project/test_programs.py")
 
 STAND_IN = """
 import gzip, struct, sys, types

@@ -15,9 +15,9 @@ from torch.utils.tensorboard import SummaryWriter as TheirWriter  # noqa: E402
 
 import rgrad  # noqa: E402
 from event_files import events, values  # noqa: E402
+from pixels import pixels  # noqa: E402
 from rgrad.utils.tensorboard import SummaryWriter  # noqa: E402
 from rgrad.utils.tensorboard import _library as packages  # noqa: E402
-from test_tensor_html import pixels  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 

@@ -113,7 +113,7 @@ def problems(config: pytest.Config) -> list[str]:
     """What had to run on wgpu and did not."""
     if os.environ.get(REQUIRE_WGPU) != "1" or hasattr(config, "workerinput"):
         return []
-    return guard.problems(whole=is_whole(config), files=[p.name for p in Path(__file__).parent.glob("test_wgpu_*.py")])
+    return guard.problems(whole=is_whole(config), files=[p.name for p in Path(__file__).parent.rglob("test_wgpu_*.py")])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,0 +1,355 @@
+"""The project itself: its commands, documents, examples and lists agree with each other and with the code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from places import ROOT
+
+TASKS = ROOT / "scripts" / "tasks.py"
+LONGEST = 600  # lines of a file
+
+# What each example is run with here, and what its output must then say.
+EXAMPLES = {
+    "custom_function.py": ([], "no idea what the gradient is"),
+    "digits.py": (["--epochs", "15"], "loads back, same predictions"),
+    "mlp_regression.py": (["--steps", "300"], "root mean square error"),
+    "newton.py": ([], "converged"),
+    "per_sample_gradients.py": ([], "largest gradient: example 0,"),
+    "pinn.py": (["--steps", "250"], "largest error against sin(t): 0.0"),
+}
+
+
+def tracked() -> list[Path]:
+    """The project's own files: what git knows, and what it would add."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        tops = ("src", "python", "tests", "benches", "examples", "scripts", "docs", ".ci")
+        inside = [p for top in tops for p in (ROOT / top).rglob("*") if "__pycache__" not in p.parts]
+        listed = [str(p) for p in [*ROOT.glob("*.*"), *inside]]
+    return sorted(path for name in listed if (path := ROOT / name).is_file())
+
+
+def texts(*suffixes: str) -> dict[str, str]:
+    found = {}
+    for path in tracked():
+        if not suffixes or path.suffix in suffixes:
+            try:
+                found[str(path.relative_to(ROOT))] = path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+    return found
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def run(*command: str | Path, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, "MPLBACKEND": "Agg", **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------- commands
+
+
+def commands() -> set[str]:
+    """The commands that ./run itself lists."""
+    told = run(sys.executable, TASKS, "help")
+    assert told.returncode == 0, told.stderr
+    return set(re.findall(r"^  (\w+) ", told.stdout, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", ".ci/run"])
+def test_documents_name_commands_that_exist(document: str) -> None:
+    named = set(re.findall(r"\./run ([a-z]\w*)", read(document)))
+    assert named
+    assert named <= commands()
+
+
+def test_readme_starts_with_its_two_commands() -> None:
+    block = re.search(r"```sh\n(.*?)```", read("README.md"), flags=re.DOTALL)
+    assert block is not None
+    assert [line.split("#")[0].strip() for line in block[1].splitlines()] == ["./run example", "./run test"]
+
+
+def test_contributing_lists_the_test_sections() -> None:
+    told = run(sys.executable, TASKS, "help").stdout
+    sections = re.search(r"the sections named: (.+)", told)
+    assert sections is not None
+    assert f"({sections[1]})" in read("CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("script", ["run", ".ci/run"])
+def test_scripts_are_executable_and_parse(script: str) -> None:
+    path = ROOT / script
+    assert os.access(path, os.X_OK)
+    shell = "bash" if "bash" in path.read_text().splitlines()[0] else "sh"
+    checked = run(shell, "-n", path)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_run_works_from_any_directory(tmp_path: Path) -> None:
+    told = run(ROOT / "run", "help", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "./run COMMAND" in told.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_commands_and_sections_are_one_line() -> None:
+    for arguments, said in ((["nothing"], "no command 'nothing'"), (["test", "nothing"], "no test section 'nothing'")):
+        told = run(sys.executable, TASKS, *arguments)
+        assert told.returncode == 1
+        assert said in told.stderr
+        assert len(told.stderr.splitlines()) == 1
+
+
+def fake_tool(directory: Path, name: str, prints: str) -> None:
+    path = directory / name
+    path.write_text(f"#!{shutil.which('sh')}\necho '{prints}'\n")
+    path.chmod(0o755)
+
+
+def test_missing_python_is_one_line_that_says_what_to_install(tmp_path: Path) -> None:
+    told = run(shutil.which("sh") or "sh", ROOT / "run", "example", PATH=str(tmp_path), PYTHON="no-such-python")
+    assert told.returncode == 1
+    assert len(told.stderr.splitlines()) == 1
+    assert "no Python 3.11 or newer found" in told.stderr
+    assert "apt install python3" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        ({}, "cargo was not found: install a Rust toolchain from https://rustup.rs"),
+        ({"cargo": "cargo 1.0.0", "rustc": "rustc 1.0.0"}, "update it with `rustup update stable`"),
+        ({"cargo": "cargo 99.0.0", "rustc": "rustc 99.0.0"}, "no working C compiler `cc`"),
+    ],
+    ids=["no cargo", "old rustc", "no compiler"],
+)
+def test_missing_tools_are_one_line_that_says_what_to_install(tools: dict[str, str], said: str, tmp_path: Path) -> None:
+    for name, prints in tools.items():
+        fake_tool(tmp_path, name, prints)
+    told = run(sys.executable, TASKS, "test", "fmt", PATH=str(tmp_path), CARGO_HOME=str(tmp_path / "none"))
+    assert told.returncode == 1
+    assert len(told.stderr.splitlines()) == 1
+    assert said in told.stderr
+
+
+def test_the_task_runner_needs_only_the_standard_library() -> None:
+    imported = set()
+    for script in (TASKS, TASKS.with_name("builds.py")):
+        for node in ast.walk(ast.parse(script.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add((node.module or "").split(".")[0])
+    assert imported <= sys.stdlib_module_names | {"builds"}
+
+
+# ----------------------------------------------------------------------------------------------------- examples
+
+
+def test_every_example_is_run_here() -> None:
+    networks = (ROOT / "tests" / "python" / "project" / "test_network_examples.py").read_text(encoding="utf-8")
+    others = set(re.findall(r'run\("(\w+)", tmp_path', networks))
+    names = {path.name for path in (ROOT / "examples").glob("*.py")}
+    assert names == {*EXAMPLES, *(f"{name}.py" for name in others), "common.py"}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_example(name: str, tmp_path: Path) -> None:
+    arguments, said = EXAMPLES[name]
+    if name == "digits.py":
+        arguments = [*arguments, "--out", str(tmp_path)]
+    done = run(sys.executable, ROOT / "examples" / name, *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    if name == "digits.py":
+        found = re.search(r"test accuracy ([\d.]+)%", done.stdout)
+        assert found is not None
+        assert float(found[1]) >= 95
+        assert "training" in done.stderr, "the progress bar is missing"
+        assert "loss=" in done.stderr
+        assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+        assert (tmp_path / "digits.pt").stat().st_size > 10_000
+
+
+def test_custom_function_example_shows_the_forward_line() -> None:
+    done = run(sys.executable, ROOT / "examples" / "custom_function.py")
+    source = read("examples/custom_function.py").splitlines()
+    line = next(n for n, text in enumerate(source, 1) if "this is the line that the note below names" in text)
+    assert re.search(rf"custom_function\.py.*\b{line}\b", done.stdout), done.stdout
+
+
+BAD_OPTIONS = (["--epochs", "0"], ["--lr", "nan"], ["--batch-size", "x"], ["--seed", "-1"], ["--out", "{file}/x"])
+# In one process, since what the example imports takes seconds.
+EACH_OF_THEM = """
+import contextlib, io, json, runpy, sys
+for words in json.loads(sys.argv[2]):
+    text, code = io.StringIO(), None
+    with contextlib.redirect_stderr(text):
+        try:
+            kept, sys.argv = sys.argv, [sys.argv[1], *words]
+            runpy.run_path(kept[1], run_name="__main__")
+        except SystemExit as e:
+            code = e.code
+        finally:
+            sys.argv = kept
+    print(json.dumps([code, text.getvalue()]))
+"""
+
+
+def test_example_refuses_bad_options(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    every = [[word.format(file=file) for word in words] for words in BAD_OPTIONS]
+    done = run(sys.executable, "-c", EACH_OF_THEM, ROOT / "examples" / "digits.py", json.dumps(every), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    for (option, _), (code, text) in zip(BAD_OPTIONS, told, strict=True):
+        assert code == 2, text
+        assert option in text.splitlines()[-1]
+        assert "Traceback" not in text
+
+
+def test_readme_taste_runs() -> None:
+    block = re.search(r"```python\n(.*?)```", read("README.md"), flags=re.DOTALL)
+    assert block is not None
+    assert len(block[1].splitlines()) <= 25
+    done = run(sys.executable, "-W", "error", "-c", block[1])
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) >= 2
+
+
+# -------------------------------------------------------------------------------------------------------- benches
+
+
+def test_compare_bench_lists_and_runs_a_row() -> None:
+    bench = ROOT / "benches" / "compare"
+    listed = run(sys.executable, bench, "--list")
+    assert listed.returncode == 0, listed.stderr
+    names = {line.split()[0] for line in listed.stdout.splitlines()}
+    assert {"scalar_chain", "add_4x4", "mlp_step", "custom_function", "matmul_1024", "sum_4m", "import_time"} <= names
+    done = run(sys.executable, bench, "--quick", "add_4x4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "a + b, 4x4, no_grad" in done.stdout
+    wrong = run(sys.executable, bench, "no_such_row")
+    assert wrong.returncode == 2
+    assert "no row 'no_such_row'" in wrong.stderr
+
+
+# ------------------------------------------------------------------------------------------ documents and metadata
+
+
+def cargo() -> dict[str, str]:
+    package: dict[str, str] = tomllib.loads(read("Cargo.toml"))["workspace"]["package"]
+    for name in ("Cargo.toml", "src/kernels/Cargo.toml"):
+        stated = tomllib.loads(read(name))["package"]
+        assert all(stated[key] == {"workspace": True} for key in package), name
+    return package
+
+
+def test_one_version_everywhere() -> None:
+    from importlib.metadata import version
+
+    import rgrad
+
+    assert rgrad.__version__ == cargo()["version"] == version("rgrad")
+    newest = re.search(r"^## (\d+\.\d+\.\d+)", read("CHANGELOG.md"), flags=re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == cargo()["version"]
+    assert "version" in tomllib.loads(read("pyproject.toml"))["project"]["dynamic"]
+
+
+def test_licences_agree() -> None:
+    assert cargo()["license"] == tomllib.loads(read("pyproject.toml"))["project"]["license"] == "MIT OR Apache-2.0"
+    assert "Permission is hereby granted" in read("LICENSE-MIT")
+    assert "Version 2.0, January 2004" in read("LICENSE-APACHE")
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for name, text in texts(".md").items():
+        prose = re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#\s]+)", prose):
+            if "://" not in target:
+                assert (ROOT / name).parent.joinpath(target).exists(), f"{name} links to {target}"
+
+
+def test_contributing_shows_a_real_row() -> None:
+    section = read("CONTRIBUTING.md").partition("## Add a pointwise operation")[2]
+    block = re.search(r"```rust\n(.*?)```", section, flags=re.DOTALL)
+    assert block is not None
+    assert len(block[1].splitlines()) <= 10
+    assert any(block[1] in text for name, text in texts(".rs").items() if name.startswith("src/kernels/pointwise/"))
+
+
+def test_contributing_shows_every_room() -> None:
+    listed = set(re.findall(r"^src/(\S+)/ ", read("CONTRIBUTING.md"), flags=re.MULTILINE))
+    rooms = [path for top in (ROOT / "src", ROOT / "src" / "kernels") for path in top.iterdir() if path.is_dir()]
+    assert listed == {str(path.relative_to(ROOT / "src")) for path in rooms}
+
+
+# -------------------------------------------------------------------------------------------------- every file
+
+
+def test_no_file_is_too_long() -> None:
+    long = {name: len(text.splitlines()) for name, text in texts(".rs", ".py", ".pyi", ".sh").items()}
+    too_long = {name: lines for name, lines in long.items() if lines > LONGEST and not name.endswith(".pyi")}
+    assert too_long == {}
+
+
+def test_every_test_of_the_suite_has_a_folder_and_a_name_of_its_own() -> None:
+    suite = ROOT / "tests" / "python"
+    files = [path for path in tracked() if suite in path.parents and path.name.startswith("test_")]
+    assert [path.name for path in files if path.parent in (suite, suite / "helpers")] == []
+    # pytest imports test files by their name alone.
+    assert len({path.name for path in files}) == len(files) > 100
+
+
+def test_no_file_mentions_a_place_on_somebodys_machine() -> None:
+    places = re.compile(r"(?<![\w.~])/(?:work|opt|tmp|home|root|Users)/\w")
+    found = [f"{name}: {match[0]}" for name, text in texts().items() for match in places.finditer(text)]
+    assert found == []
+
+
+def test_nothing_is_left_undone() -> None:
+    marks = re.compile(r"\b(?:TO(?:)DO|FIX(?:)ME|X(?:)XX)\b|\bto(?:)do!|\bunimple(?:)mented!")
+    files = texts(".rs", ".py", ".md").items()
+    found = [f"{name}: {match[0]}" for name, text in files for match in marks.finditer(text)]
+    assert found == []
+
+
+def test_the_module_says_that_it_needs_the_gil() -> None:
+    # PyO3 declares a module safe without the GIL unless this is said.
+    declared = [m for text in texts(".rs").values() for m in re.findall(r"#\[(?:pyo3::)?pymodule\b.*\]", text)]
+    assert declared == ["#[pymodule(gil_used = true)]"]
+    assert not any("PyUnstable_Module_SetGIL" in text or "gil_used(" in text for text in texts(".rs").values())
+
+
+def test_import_is_lean() -> None:
+    heavy = ["jax", "matplotlib", "scipy", "sklearn", "torch", "wgpu"]
+    code = f"import sys, rgrad; print(sorted(set(sys.modules) & set({heavy})))"
+    done = run(sys.executable, "-W", "error", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
