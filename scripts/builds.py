@@ -322,7 +322,7 @@ def wheel() -> Path:
     ]
     if sys.platform == "linux":
         command += ["--compatibility", "linux"]
-    must(command, "the wheel could not be built; the message is above")
+    must(command, "the wheel could not be built; the message is above", extra={"CARGO_INCREMENTAL": "0"})
     pack_tightly(next(DIST.glob("rgrad-*.whl")))
     # As for the build: what was edited meanwhile is not in it.
     set_stamp(VENV, "wheel", key if locked else fingerprint(sources))

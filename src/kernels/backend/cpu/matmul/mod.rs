@@ -30,7 +30,7 @@ use super::num::instruction_set;
 use super::reduce::reducers::Numeric;
 use super::threads::{SharedPointer, parallel_for};
 use crate::backend::interrupt;
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ fn is_direct(m: usize, n: usize, k: usize) -> bool {
 }
 
 macro_rules! float_product {
-    ($t:ty) => {
+    ($t:ty, $($gemm:ident)::+) => {
         impl FloatProduct for $t {
             fn is_packed(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2]) -> bool {
                 #[cfg(target_arch = "x86_64")]
@@ -200,20 +200,21 @@ macro_rules! float_product {
                             let (a, b) = (a.wrapping_offset(first as isize * a_cs), b.wrapping_offset(first as isize * b_rs));
                             let more = first > 0;
                             // SAFETY: the caller's promise, of a part; with `read_dst` false the output is only written.
-                            gemm::gemm(
-                                rows,
+                            // Its kernels write columns: the product is transposed, (b^T a^T)^T.
+                            $($gemm)::+::get_gemm_fn()(
                                 columns,
+                                rows,
                                 part.min(k - first),
                                 out,
-                                1,
                                 n as isize,
+                                1,
                                 more,
-                                a,
-                                a_cs,
-                                a_rs,
                                 b,
-                                b_cs,
                                 b_rs,
+                                b_cs,
+                                a,
+                                a_rs,
+                                a_cs,
                                 if more { 1.0 } else { 0.0 },
                                 1.0,
                                 false,
@@ -240,8 +241,8 @@ macro_rules! float_product {
         }
     };
 }
-float_product!(f32);
-float_product!(f64);
+float_product!(f32, gemm_f32::gemm::f32);
+float_product!(f64, gemm_f64::gemm::f64);
 
 /// Whether a product of these sizes is packed, unless it is skinny. Products of 16-bit floats are packed in both cases.
 pub(super) fn is_worth_packing<T>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
