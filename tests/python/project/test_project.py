@@ -117,11 +117,27 @@ def test_run_works_from_any_directory(tmp_path: Path) -> None:
 
 
 def test_unknown_commands_and_sections_are_one_line() -> None:
-    for arguments, said in ((["nothing"], "no command 'nothing'"), (["test", "nothing"], "no test section 'nothing'")):
+    for arguments, said in (
+        (["nothing"], "no command 'nothing'"),
+        (["test", "nothing"], "no test section 'nothing'"),
+        (["test", "fmt", "ruff", "nothing"], "no test section 'nothing'"),
+    ):
         told = run(sys.executable, TASKS, *arguments)
         assert told.returncode == 1
         assert said in told.stderr
         assert len(told.stderr.splitlines()) == 1
+
+
+def test_words_after_the_last_section_are_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TASKS.parent))
+    from sections import chosen
+
+    assert chosen([]) == ([], [])
+    assert chosen(["cargo", "clippy"]) == (["cargo", "clippy"], [])
+    assert chosen(["pytest", "-k", "view and not grad"]) == (["pytest"], ["-k", "view and not grad"])
+    assert chosen(["cargo", "accuracy"]) == (["cargo"], ["accuracy"])
+    assert chosen(["ruff", "pytest", "-x"]) == (["ruff", "pytest"], ["-x"])
+    assert chosen(["ruff", "cargo", "--", "accuracy"]) == (["ruff", "cargo"], ["accuracy"])
 
 
 def fake_tool(directory: Path, name: str, prints: str) -> None:
@@ -158,13 +174,14 @@ def test_missing_tools_are_one_line_that_says_what_to_install(tools: dict[str, s
 
 def test_the_task_runner_needs_only_the_standard_library() -> None:
     imported = set()
-    for script in (TASKS, TASKS.with_name("builds.py")):
+    scripts = [TASKS, *(TASKS.with_name(f"{name}.py") for name in ("builds", "sections", "steps"))]
+    for script in scripts:
         for node in ast.walk(ast.parse(script.read_text())):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imported.add((node.module or "").split(".")[0])
-    assert imported <= sys.stdlib_module_names | {"builds"}
+    assert imported <= sys.stdlib_module_names | {script.stem for script in scripts}
 
 
 # ----------------------------------------------------------------------------------------------------- examples

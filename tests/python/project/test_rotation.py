@@ -143,3 +143,20 @@ def test_a_failure_is_told_by_itself() -> None:
     guard = complete()
     guard.add("tests/python/test_wgpu_x.py::test_more", "call", "failed")
     assert guard.problems(whole=False, files=[]) == []
+
+
+def test_a_part_of_the_suite_is_another_one_with_each_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(rotation.LONG, raising=False)
+    monkeypatch.setattr(rotation, "seed", lambda: 0)
+    whole = {item.nodeid for item in items()} - {item.nodeid for item in rotation.rest(items(), [])}
+    monkeypatch.setenv(rotation.PART, "4")
+    parts = []
+    for seed in range(60):
+        monkeypatch.setattr(rotation, "seed", lambda seed=seed: seed)
+        left = {item.nodeid for item in rotation.rest(items(), [])}
+        parts.append({item.nodeid for item in items()} - left)
+    assert sum(map(len, parts)) < 60 * len(whole) / 2
+    assert set().union(*parts) == {item.nodeid for item in items()}
+    assert f"{rotation.PART}=4" in rotation.header()
+    named = items()[0].nodeid
+    assert named not in {item.nodeid for item in rotation.rest(items(), [named])}
