@@ -41,6 +41,7 @@ HELP = """\
   long [section ...]   what is too long for every change, an hour or more, or only: {long}
   sanitize             run the Rust tests of what is unsafe under AddressSanitizer (five minutes; Linux on x86-64)
   bench [rows ...]     time rgrad beside PyTorch, NumPy and JAX, as far as they are installed (benches/compare)
+  environments         make the environments of oracle and shipped, which these commands do themselves if need be
   build                make .venv and build rgrad into it to work with: incremental, with assertions
   wheel                build a wheel into dist/
   python [arguments]   run .venv's Python
@@ -97,9 +98,13 @@ def shipped_size() -> int:
     return call([python, script, module.strip(), "--max-mb", str(MODULE_MB)]) or int(size > WHEEL_MB)
 
 
+def shipped_packages() -> None:
+    ensure_packages(SHIPPED_VENV, requirements("example", "test"))
+
+
 def shipped_environment() -> Path:
     """`.venv-shipped`, with the wheel as users get it. Returns its Python."""
-    ensure_packages(SHIPPED_VENV, requirements("example", "test"))
+    shipped_packages()
     return install(SHIPPED_VENV, wheel())
 
 
@@ -262,6 +267,10 @@ def main(arguments: list[str]) -> int:
         return run_sanitize(rest)
     if command == "bench":
         return run_bench(rest)
+    if command == "environments":
+        oracle_environment()
+        shipped_packages()
+        return 0
     if command == "build":
         return build()
     if command == "wheel":
