@@ -20,7 +20,7 @@ PARAMETERS = {
         "weights prepend append values condition a b bias "
         "resize_as_.the_template "
         "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
-        "query key scaled_dot_product_attention.value attn_mask w_ih w_hh b_ih b_hh "
+        "query scaled_dot_product_attention.key scaled_dot_product_attention.value attn_mask w_ih w_hh b_ih b_hh "
         "gru_cell.hx rnn_tanh_cell.hx rnn_relu_cell.hx "
         "kron.other copy_.other is_same_size.other take_along_dim.indices "
         "split.tensor new_state out lerp.end __matmul__.value "
@@ -65,7 +65,8 @@ PARAMETERS = {
         "_Operand",
         "other min max exponent end fill_value s fill_.value index_fill.value index_fill_.value masked_fill.value "
         "masked_fill_.value linspace.start logspace.start lerp.weight result_type.tensor normal.mean "
-        "normal.std add.input sub.input subtract.input rsub.input div.input divide.input true_divide.input pow.input",
+        "normal.std scatter.src add.input sub.input subtract.input rsub.input div.input divide.input "
+        "true_divide.input pow.input",
     ),
     **each("_Sizes", "size stride sizes shape split_sizes normalized_shape"),
     **each("_str", "reduction rounding_mode approximate reduce interpolation indexing device_type __format__.spec"),

@@ -10,7 +10,7 @@ import typing
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, ParamSpec, Self, TypeVar, Union
+from typing import Any, Literal, TypeVar, Union
 
 import numpy as np
 
@@ -31,6 +31,9 @@ def holds(value: Any, hint: Any) -> bool:
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is None:
         assert isinstance(hint, type), hint
+        if hasattr(hint, "_fields"):
+            fields = typing.get_type_hints(hint)
+            return isinstance(value, hint) and all(holds(getattr(value, name), kind) for name, kind in fields.items())
         return type(value) is hint if hint in (bool, int, float, complex, str) else isinstance(value, hint)
     if origin in (Union, types.UnionType):
         return any(holds(value, part) for part in parts)
@@ -57,6 +60,18 @@ class Form:
 
     parameters: tuple[inspect.Parameter, ...]
     result: Any
+
+
+def forms_of(function: Callable[..., Any]) -> list[Form]:
+    """The forms that the annotations of a function of Python give it."""
+    function = inspect.unwrap(function)
+    found = []
+    for form in typing.get_overloads(function) or [function]:
+        # What modules import for type checkers alone are classes of networks.
+        hints = typing.get_type_hints(form, localns=vars(rgrad.nn))
+        parameters = [p.replace(annotation=hints[p.name]) for p in inspect.signature(form).parameters.values()]
+        found.append(Form(tuple(parameters), hints["return"]))
+    return found
 
 
 @dataclass(frozen=True)
@@ -115,7 +130,7 @@ def argument(hint: Any, name: str, world: World, is_first: bool) -> Any:
     if isinstance(hint, TypeVar):
         hint = (hint.__constraints__ or (hint.__bound__ or Tensor,))[0]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Tensor:
+    if hint is Tensor or hint is object:
         return world.first() if is_first else world.other()
     if hint is bool:
         return False
@@ -133,6 +148,12 @@ def argument(hint: Any, name: str, world: World, is_first: bool) -> Any:
         return rgrad.device("cpu")
     if hint is rgrad.memory_format:
         return rgrad.contiguous_format
+    if hint is rgrad.Generator:
+        return rgrad.Generator()
+    if hint is typing.SupportsIndex:
+        return world.number
+    if origin is type:
+        return Tensor
     if origin in (Union, types.UnionType):
         # Of a union that has a tensor this one, else the first.
         chosen = Tensor if Tensor in parts else parts[0]
@@ -154,6 +175,7 @@ def argument(hint: Any, name: str, world: World, is_first: bool) -> Any:
     raise NotImplementedError(f"no example of {hint}")
 
 
+# Of any type, or without one.
 _ANYTHING: dict[str, Any] = {"key": 0, "memo": {}, "func": None, "types": (), "dtype": None, "layout": None}
 
 
@@ -185,7 +207,7 @@ def _place(form: Form, parameter: inspect.Parameter) -> int:
     return [p.name for p in form.parameters].index(parameter.name)
 
 
-class Unseen(Exception):
+class Unseen(RuntimeError):
     """No arguments were found with which a form gives a result."""
 
 
@@ -198,11 +220,6 @@ def result(function: Callable[..., Any], form: Form) -> tuple[Any, Any]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return function(*args, **kwargs), args[0] if args else None
-        except NotImplementedError as error:
-            last = error
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError, KeyError) as error:
             last = error
     raise Unseen(str(last))
-
-
-__all__ = ["Form", "ParamSpec", "Self", "Unseen", "holds", "result"]
