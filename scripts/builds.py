@@ -32,6 +32,8 @@ DIST = ROOT / "dist"
 TORCH = "torch==2.13.0"
 # What PyTorch's own writer of event files needs.
 TENSORBOARD = "tensorboard>=2.18,<3"
+# Pyright's engine from PyPI (MIT): 75 MB, and a Node.js of 200 MB. It looks for nothing on the network.
+PYRIGHT = "basedpyright==1.40.*"
 CARGO_HOME_BIN = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo") / "bin"
 
 
@@ -355,5 +357,5 @@ def install(venv: Path, file: Path) -> Path:
 
 def oracle_environment() -> Path:
     """`.venv-oracle`, with the real PyTorch. Returns its Python."""
-    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH, TENSORBOARD])
+    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH, TENSORBOARD, PYRIGHT])
     return ORACLE_VENV / "bin" / "python"

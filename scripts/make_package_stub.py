@@ -14,7 +14,8 @@ from pathlib import Path
 
 from kept import main
 from rgrad import _core
-from rgrad._late_methods import LATE
+from rgrad._late_methods import LATE, functions
+from rgrad._names import ELSEWHERE, IN_PLACE
 
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "rgrad"
 SOURCE = PACKAGE / "__init__.py"
@@ -23,7 +24,6 @@ TARGET = PACKAGE / "__init__.pyi"
 HEADER = '''"""What the package has. Written by scripts/make_package_stub.py from __init__.py: do not edit."""
 
 from . import _core as _core
-from ._core import *
 '''
 
 
@@ -34,7 +34,9 @@ def imported(module: str, names: tuple[str, ...]) -> list[str]:
 
 def stub() -> str:
     """The text of the stub."""
-    lines, values = [HEADER], ["_C = _core"]
+    # Of the native module, what __init__.py takes over; a function of Python has the place of a native one.
+    native = [n for n in dir(_core) if not n.startswith("_") and n not in ELSEWHERE and n not in functions()]
+    lines, values = [HEADER, *imported("_core", tuple(native))], ["_C = _core", "__version__: str"]
     for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
@@ -52,10 +54,11 @@ def stub() -> str:
             elif name == "_NAMES":
                 for module, names in ast.literal_eval(node.value).items():
                     lines += imported(module, names)
+    # Functions that write in place are the methods.
+    late = [name for kinds in LATE.values() for name, kind in kinds.items() if "j" in kind]
+    values += [f"{name} = _core.Tensor.{name}" for name in sorted({*IN_PLACE, *(f"{name}_" for name in late)})]
     for module, kinds in LATE.items():
-        lines += imported(
-            module, tuple(name for name, kind in kinds.items() if "f" in kind and not hasattr(_core, name))
-        )
+        lines += imported(module, tuple(name for name, kind in kinds.items() if "f" in kind))
     return "\n".join([*lines, *values]) + "\n"
 
 

@@ -14,14 +14,14 @@ import sys
 import textwrap
 import types
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_overloads
 
 import rgrad._core as core
 import rgrad._late_methods as late_methods
 import stub_types as types_of
 from kept import main
-from rgrad import return_types
 
 TARGET = Path(__file__).resolve().parents[1] / "python" / "rgrad" / "_core.pyi"
 
@@ -47,6 +47,8 @@ from typing_extensions import disjoint_base
 
 from . import return_types as _return_types
 from ._size import Size as Size
+from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
+from .autograd.backward import V as _V
 
 '''
 
@@ -175,6 +177,7 @@ def arguments(owner: str, function: str, signature: inspect.Signature, bound: bo
 
 
 def result_of(owner: str, function: str) -> str:
+    """What a function gives: its declaration or its row says so, its name, or the table."""
     if owner in ("", "Tensor") and function in core._declared_functions:
         _, pair, is_method = core._declared_functions[function]
         if pair and not is_method:
@@ -185,13 +188,25 @@ def result_of(owner: str, function: str) -> str:
         return found
     if function == "__new__":
         return "Self"
-    if owner not in ("", "Tensor"):
-        if not is_private(owner):
-            missing.append(f"result {owner}.{function}")
-        return "Any"
-    if function.startswith("__i") and function != "__invert__":
+    if owner in ("", "Tensor") and is_pointwise(function):
+        return "Tensor"
+    # What writes to its tensor gives that very object.
+    if owner == "Tensor" and writes(function):
         return "Self"
-    return "Tensor"
+    if not is_private(owner):
+        missing.append(f"result {owner}.{function}" if owner else f"result {function}")
+    return "Any"
+
+
+def is_pointwise(function: str) -> bool:
+    """Whether a function or method, or the one that it is the other form of, has a row in the table of operations."""
+    return function in core.pointwise_names
+
+
+def writes(method: str) -> bool:
+    return (method.endswith("_") and not method.endswith("__")) or (
+        method.startswith("__i") and method not in ("__init__", "__int__", "__invert__", "__iter__", "__index__")
+    )
 
 
 def docstring(of: Any, indent: str) -> str:
@@ -258,7 +273,26 @@ LATE = {
 def late_stub(name: str, module: str) -> str:
     """A method that is written in Python: its annotations are its own, but for the form in place of a native one."""
     method = late_methods.method_of(module, name)
-    signature = inspect.signature(method)
+    doc = (inspect.getdoc(method) or "").partition("\n\n")[0]
+    function: Any = getattr(import_module(f"rgrad.{module}"), name, method)
+    several = get_overloads(getattr(function, "__wrapped__", function))
+    if not several:
+        return f'{late_form(name, inspect.signature(method))}\n        """{doc}"""'
+    # The parameters of the function without those that the method does not have.
+    kept = inspect.signature(method).parameters
+    first = function._tensors[0]
+    texts = []
+    for form in several:
+        signature = inspect.signature(form)
+        parameters = [p.replace(name="self") if p.name == first else p for p in signature.parameters.values()]
+        signature = signature.replace(parameters=[p for p in parameters if p.name in kept])
+        texts.append(f"@overload\n    {late_form(name, signature)} ...")
+    texts[0] = texts[0].removesuffix(" ...") + f'\n        """{doc}"""'
+    return "\n    ".join(texts)
+
+
+def late_form(name: str, signature: inspect.Signature) -> str:
+    """One form of the method, without a body."""
     parts, starred = ["self"], False
     for p in list(signature.parameters.values())[1:]:
         if p.kind is p.KEYWORD_ONLY and not starred:
@@ -267,12 +301,8 @@ def late_stub(name: str, module: str) -> str:
         default = "" if p.default is p.empty else f" = {default_of(p.default)}"
         kind = type_of("Tensor", name[:-1], p.name) if p.annotation is p.empty else late_type(name, p)
         parts.append(f"{p.name}: {kind}{default}")
-    result = signature.return_annotation
-    if result == "Any":
-        result = f"_return_types.{name}" if hasattr(return_types, name) else "Tensor"
-    text = f"def {name}({', '.join(parts)}) -> {in_class(result)}: ..."
-    first = (inspect.getdoc(method) or "").partition("\n\n")[0]
-    return f'{text.removesuffix(" ...")}\n        """{first}"""'
+    result = "Self" if writes(name) else in_class(signature.return_annotation)
+    return f"def {name}({', '.join(parts)}) -> {result}:"
 
 
 def late_type(function: str, p: inspect.Parameter) -> str:
@@ -286,7 +316,7 @@ def late_type(function: str, p: inspect.Parameter) -> str:
 def in_class(annotation: Any) -> str:
     """An annotation for inside of a class that has methods named as built-in types are."""
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    return re.sub(r"(?<!_)\b(bool|float|int|str|tuple|type)\b", r"_\1", text)
+    return re.sub(r"(?<!_)\b(bool|float|int|return_types|str|tuple|type)\b", r"_\1", text)
 
 
 def class_stub(name: str, cls: type) -> str:
@@ -311,12 +341,14 @@ def class_stub(name: str, cls: type) -> str:
             body.append(late_stub(key, late))
         elif isinstance(value, (property, types.GetSetDescriptorType, types.MemberDescriptorType)):
             found = PROPERTIES.find(f"{name}.{key}")
-            if found is None and name != "Tensor" and not is_private(name, key):
+            if found is None and not is_private(name):
                 missing.append(f"property {name}.{key}")
-            kind, writable = found or ("Tensor" if name == "Tensor" else "Any", False)
+            kind, access = found or ("Any", "r")
             body.append(with_doc(f"@property\n    def {key}(self) -> {kind}: ...", value, key, "        "))
-            if writable:
+            if "w" in access:
                 body.append(f"@{key}.setter\n    def {key}(self, value: {kind}) -> None: ...")
+            if "d" in access:
+                body.append(f"@{key}.deleter\n    def {key}(self) -> None: ...")
         elif isinstance(value, staticmethod) and key != "__new__":
             body.append("@staticmethod\n    " + function_stub(key, value.__func__, name, static=True))
         elif key == "__new__":

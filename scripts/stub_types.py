@@ -20,7 +20,7 @@ PARAMETERS = {
         "weights prepend append values condition a b bias "
         "resize_as_.the_template "
         "view_as.other reshape_as.other expand_as.other type_as.other equal.other allclose.other isclose.other "
-        "query key scaled_dot_product_attention.value attn_mask w_ih w_hh b_ih b_hh "
+        "query scaled_dot_product_attention.key scaled_dot_product_attention.value attn_mask w_ih w_hh b_ih b_hh "
         "gru_cell.hx rnn_tanh_cell.hx rnn_relu_cell.hx "
         "kron.other copy_.other is_same_size.other take_along_dim.indices "
         "split.tensor new_state out lerp.end __matmul__.value "
@@ -31,7 +31,7 @@ PARAMETERS = {
     **each(
         "_bool",
         "keepdim requires_grad equal_nan train retain_graph create_graph non_blocking "
-        "sorted return_inverse return_counts replacement accumulate sparse_grad unbiased pin_memory "
+        "replacement accumulate sparse_grad unbiased pin_memory "
         "implicit strict copy force check_nan require_grad set_anomaly_enabled.enabled _set_grad_enabled.on "
         "set_warn_always.b _set_tangents_enabled.on "
         "_set_torch_function_enabled.on _skip_torch_function_once.on _set_inference_mode.on "
@@ -65,7 +65,8 @@ PARAMETERS = {
         "_Operand",
         "other min max exponent end fill_value s fill_.value index_fill.value index_fill_.value masked_fill.value "
         "masked_fill_.value linspace.start logspace.start lerp.weight result_type.tensor normal.mean "
-        "normal.std add.input sub.input subtract.input rsub.input div.input divide.input true_divide.input pow.input",
+        "normal.std scatter.src add.input sub.input subtract.input rsub.input div.input divide.input "
+        "true_divide.input pow.input",
     ),
     **each("_Sizes", "size stride sizes shape split_sizes normalized_shape"),
     **each("_str", "reduction rounding_mode approximate reduce interpolation indexing device_type __format__.spec"),
@@ -113,11 +114,38 @@ PARAMETERS = {
         "convolution.stride convolution.padding dilation _convolution_input.stride _convolution_weight.stride",
     ),
     **each("_int | _Sizes | _str", "conv1d.padding conv2d.padding conv3d.padding"),
-    "inputs": "Tensor | Node | Sequence[Tensor | Node]",
+    **each("Tensor | None", "save_for_backward.tensors save_for_forward.tensors"),
+    **each("Tensor", "mark_dirty.tensors mark_non_differentiable.tensors"),
+    "inputs": "_TensorsOrEdges | dict[_str, _V]",
+    "_run_backward.tensors": "_TensorsOrEdges",
+    "_run_backward.inputs": "_TensorsOrEdges | dict[Any, _V]",
 }
 
-# Of results that are not one tensor, in the same way.
+# Of results, in the same way; rows of the table of operations and declared functions say theirs themselves.
 RESULTS = {
+    **each(
+        "Tensor",
+        "__abs__ __add__ __and__ __floordiv__ __ge__ __gt__ __invert__ __le__ __lshift__ __lt__ __matmul__ "
+        "__mod__ __mul__ __neg__ __or__ __pos__ __radd__ __rand__ __reversed__ __rfloordiv__ __rlshift__ "
+        "__rmatmul__ __rmod__ __rmul__ __ror__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __sub__ "
+        "__truediv__ __xor__ _convolution_input _convolution_weight _make_dual _primal _require_grad _unrelated "
+        "_wrap add adjoint argwhere as_strided as_tensor asarray batch_norm bernoulli bfloat16 "
+        "binary_cross_entropy binary_cross_entropy_with_logits bincount block_diag bool broadcast_to byte cat "
+        "char clamp clamp_max clamp_min clip clone column_stack concat concatenate conj conj_physical contiguous "
+        "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution cpu "
+        "cross_entropy cumprod cumsum detach diag diag_embed diagflat diagonal diff div divide double dropout "
+        "dstack einsum empty empty_like empty_strided expand expand_as eye flatten flip fliplr flipud float "
+        "from_numpy full full_like gather gelu get_rng_state group_norm gru_cell half hstack huber_loss imag "
+        "index_add index_copy index_fill index_put index_select instance_norm int isclose kron l1_loss layer_norm "
+        "linear linspace logspace long masked_fill masked_scatter masked_select mean moveaxis movedim mse_loss "
+        "multinomial nanmean nanquantile narrow new new_empty new_full new_ones new_tensor new_zeros nll_loss "
+        "norm ones ones_like permute pow prod quantile rand rand_like randint_like randn randn_like randperm "
+        "ravel real repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg rms_norm rnn_relu_cell "
+        "rnn_tanh_cell roll rot90 round row_stack rsub scalar_tensor scaled_dot_product_attention scatter "
+        "scatter_add select short smooth_l1_loss squeeze stack std sub subtract sum sum_to_size swapaxes swapdims "
+        "t take take_along_dim tensor tensordot tile trace transpose tril tril_indices triu triu_indices "
+        "true_divide type_as unflatten unfold unsqueeze var view view_as vstack wgpu where zeros zeros_like",
+    ),
     **each(
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
@@ -137,14 +165,14 @@ RESULTS = {
         "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
         "autocast_increment_nesting autocast_decrement_nesting _enter_dual UntypedStorage.nbytes UntypedStorage.size",
     ),
-    **each("_str", "__repr__ __format__ Node.name"),
+    **each("_str", "__repr__ __format__ _repr_html_ Node.name"),
     **each("_float", "__float__ _site_bench"),
     **each("_complex", "__complex__"),
     **each(
         "_tuple[Tensor, ...]",
-        "chunk split split_with_sizes tensor_split unbind broadcast_tensors meshgrid hsplit vsplit dsplit",
+        "chunk split split_with_sizes tensor_split unbind broadcast_tensors meshgrid hsplit vsplit dsplit "
+        "unsafe_chunk unsafe_split unsafe_split_with_sizes",
     ),
-    **each("Tensor | _tuple[Tensor, ...]", "atleast_1d atleast_2d atleast_3d unique unique_consecutive"),
     **each(
         "None",
         "backward empty_cache retain_grad reset_peak_memory_stats set_default_dtype set_memory_limit set_num_threads "
@@ -156,7 +184,9 @@ RESULTS = {
         "_exit_level _exit_dual _set_tangent __exit__ __enter__ mark_dirty mark_non_differentiable save_for_backward "
         "save_for_forward set_materialize_grads register_hooks set_autocast_enabled set_autocast_dtype "
         "set_autocast_cache_enabled clear_autocast_cache __init__ _profiler_stop _start_memory_recording "
-        "_stop_memory_recording _unhide_tangents _define_module _watch_modules",
+        "_stop_memory_recording _unhide_tangents _define_module _watch_modules _check_recorded_write "
+        "_expect_unused_totals _panic _pop_operation_watcher _push_operation_watcher _swap_tensor_impl _unused_total "
+        "_write_tangent",
     ),
     **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype"),
     **each("device", "get_default_device"),
@@ -169,6 +199,8 @@ RESULTS = {
     **each("UntypedStorage", "untyped_storage"),
     **each("SavedTensor", "_make_saved_tensor"),
     "lstm": "_tuple[Tensor, Tensor, Tensor]",
+    "_graph_nodes": "_GraphNodes | None",
+    "_use_count": "_int",
     "_autocast_widened": "_tuple[Any, ...]",
     "_special_value": "Tensor",
     "aminmax": "_return_types.aminmax",
@@ -198,7 +230,7 @@ RESULTS = {
     ),
     "_node_state": "_tuple[_int, _bool]",
     "_path_cuts": ("_tuple[_bool, _tuple[_str, _str, _int, _str] | None, list[_tuple[_str, _str, _int, _str]]]"),
-    "_run_backward": "_tuple[Any, ...]",
+    "_run_backward": "_tuple[Tensor | None, ...]",
     "_torch_function_modes": "list[Any]",
     "_fusion_counts": "_tuple[_int, _int, _int]",
     "_support_table": "list[_tuple[_str, _bool, _str, _str, _str]]",
@@ -219,37 +251,45 @@ RESULTS = {
     ),
 }
 
-# Of properties that are not one tensor: type, and whether it can be set.
+# Of properties: type, and whether they can be read, written and deleted.
 PROPERTIES = {
-    "Tensor.grad": ("Tensor | None", True),
-    "Tensor.data": ("Tensor", True),
-    "Tensor.real": ("Tensor", True),
-    "Tensor.imag": ("Tensor", True),
-    "Tensor.requires_grad": ("_bool", True),
-    "Tensor.volatile": ("_bool", True),
-    "Tensor.grad_fn": ("Node | None", False),
-    "Tensor._base": ("Tensor | None", False),
-    "Tensor.shape": ("Size", False),
-    "Tensor.dtype": ("_DType", False),
-    "Tensor.device": ("_DeviceObject", False),
-    **{f"Tensor.{name}": ("_int", False) for name in ["output_nr", "_version", "ndim", "nbytes", "itemsize"]},
+    **{f"Tensor.{name}": ("Tensor", "r") for name in ["T", "H", "mT", "mH"]},
+    "Tensor.grad": ("Tensor | None", "rwd"),
+    "Tensor._grad": ("Tensor | None", "r"),
+    "Tensor.grad_dtype": ("_DType | None", "rwd"),
+    "Tensor.data": ("Tensor", "rw"),
+    "Tensor.real": ("Tensor", "rw"),
+    "Tensor.imag": ("Tensor", "rw"),
+    "Tensor.requires_grad": ("_bool", "rw"),
+    "Tensor.volatile": ("_bool", "rw"),
+    "Tensor.grad_fn": ("Node | None", "r"),
+    "Tensor._base": ("Tensor | None", "r"),
+    "Tensor.shape": ("Size", "r"),
+    "Tensor.dtype": ("_DType", "r"),
+    "Tensor.device": ("_DeviceObject", "r"),
+    **{f"Tensor.{name}": ("_int", "r") for name in ["output_nr", "_version", "ndim", "nbytes", "itemsize"]},
     **{
-        f"Tensor.{name}": ("_bool", False)
+        f"Tensor.{name}": ("_bool", "r")
         for name in ["is_leaf", "retains_grad", "is_cuda", "is_wgpu", "is_cpu", "is_meta", "is_sparse"]
     },
-    **{f"dtype.{name}": ("_bool", False) for name in ["is_floating_point", "is_complex", "is_signed"]},
-    "dtype.itemsize": ("_int", False),
-    "device.type": ("_str", False),
-    "device.index": ("_int | None", False),
-    "Generator.device": ("_DeviceObject", False),
-    "HookHandle.id": ("_int", False),
-    "SavedTensor.data": ("Tensor", False),
-    "SavedTensor.unpack_hook": ("Any", False),
-    "Node.call_site": ("_str | None", False),
-    "Node.metadata": ("dict[Any, Any]", False),
-    "Node.next_functions": ("_tuple[_tuple[Node | None, _int], ...]", False),
-    "Node.requires_grad": ("_bool", False),
-    "Node.variable": ("Tensor", False),
+    **{f"dtype.{name}": ("_bool", "r") for name in ["is_floating_point", "is_complex", "is_signed"]},
+    "dtype.itemsize": ("_int", "r"),
+    "device.type": ("_str", "r"),
+    "device.index": ("_int | None", "r"),
+    "Generator.device": ("_DeviceObject", "r"),
+    "HookHandle.id": ("_int", "r"),
+    # What was saved are tensors, and None in the places of None.
+    **{f"_FunctionCtx.{name}": ("_tuple[Tensor | Any, ...]", "r") for name in ["saved_tensors", "saved_variables"]},
+    "_FunctionCtx.to_save": ("_tuple[Tensor | None, ...] | None", "r"),
+    "_FunctionCtx.needs_input_grad": ("_tuple[_bool, ...]", "r"),
+    "_FunctionCtx.materialize_grads": ("_bool", "r"),
+    "SavedTensor.data": ("Tensor", "r"),
+    "SavedTensor.unpack_hook": ("Any", "r"),
+    "Node.call_site": ("_str | None", "r"),
+    "Node.metadata": ("dict[Any, Any]", "r"),
+    "Node.next_functions": ("_tuple[_tuple[Node | None, _int], ...]", "r"),
+    "Node.requires_grad": ("_bool", "r"),
+    "Node.variable": ("Tensor", "r"),
 }
 
 # Functions and methods with several forms: what stands between the brackets after the tensor, and the result. A result
@@ -261,6 +301,9 @@ _OPTIONS = (
     "dtype: _DType | None = None, layout: Any = None, device: _Device | None = None, "
     "pin_memory: _bool = False, requires_grad: _bool = False"
 )
+_YES, _NO = "Literal[True]", "Literal[False]"
+_DIM = "dim: _int | None = None"
+_TWO, _THREE = "_tuple[Tensor, Tensor]", "_tuple[Tensor, Tensor, Tensor]"
 OVERLOADS: dict[str, list[tuple[str, str]]] = {
     **{
         name: [
@@ -283,8 +326,39 @@ OVERLOADS: dict[str, list[tuple[str, str]]] = {
         (f"*, as_tuple: Literal[False] = False, {_OUT}", "Tensor"),
         ("*, as_tuple: Literal[True]", "_tuple[Tensor, ...]"),
     ],
+    # Each flag is one more result; it is given by name, or by place after those before it.
+    "unique": [
+        (f"sorted: _bool = True, return_inverse: {_NO} = False, return_counts: {_NO} = False, {_DIM}", "Tensor"),
+        (f"sorted: _bool = True, *, return_inverse: {_YES}, return_counts: {_NO} = False, {_DIM}", _TWO),
+        (f"sorted: _bool, return_inverse: {_YES}, return_counts: {_NO} = False, {_DIM}", _TWO),
+        (f"sorted: _bool = True, return_inverse: {_NO} = False, *, return_counts: {_YES}, {_DIM}", _TWO),
+        (f"sorted: _bool, return_inverse: {_NO}, return_counts: {_YES}, {_DIM}", _TWO),
+        (f"sorted: _bool = True, *, return_inverse: {_YES}, return_counts: {_YES}, {_DIM}", _THREE),
+        (f"sorted: _bool, return_inverse: {_YES}, return_counts: {_YES}, {_DIM}", _THREE),
+        (
+            f"sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, {_DIM}",
+            "Tensor | _tuple[Tensor, ...]",
+        ),
+    ],
+    "unique_consecutive": [
+        (f"return_inverse: {_NO} = False, return_counts: {_NO} = False, {_DIM}", "Tensor"),
+        (f"return_inverse: {_YES}, return_counts: {_NO} = False, {_DIM}", _TWO),
+        (f"return_inverse: {_NO} = False, *, return_counts: {_YES}, {_DIM}", _TWO),
+        (f"return_inverse: {_NO}, return_counts: {_YES}, {_DIM}", _TWO),
+        (f"return_inverse: {_YES}, return_counts: {_YES}, {_DIM}", _THREE),
+        (f"return_inverse: _bool = False, return_counts: _bool = False, {_DIM}", "Tensor | _tuple[Tensor, ...]"),
+    ],
 }
 FUNCTION_OVERLOADS = {
+    # Of one tensor a tensor, of several as many.
+    **{
+        name: [
+            ("tensor: Tensor, /", "Tensor"),
+            ("tensors: Sequence[Tensor], /", "_tuple[Tensor, ...]"),
+            ("tensor: Tensor, other: Tensor, /, *tensors: Tensor", "_tuple[Tensor, ...]"),
+        ]
+        for name in ("atleast_1d", "atleast_2d", "atleast_3d")
+    },
     "arange": [
         (f"end: _Operand, *, {_OUT}, {_OPTIONS}", "Tensor"),
         (f"start: _Operand, end: _Operand, step: _Operand = 1, *, {_OUT}, {_OPTIONS}", "Tensor"),

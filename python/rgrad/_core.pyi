@@ -16,6 +16,8 @@ from typing_extensions import disjoint_base
 
 from . import return_types as _return_types
 from ._size import Size as Size
+from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
+from .autograd.backward import V as _V
 
 class ArgumentTypeError(RgradError, TypeError):
     """An rgrad error of kind Type; a TypeError."""
@@ -245,7 +247,7 @@ class Tensor:
     def _base(self) -> Tensor | None:
         """The tensor of which this one is a view, or None."""
     @property
-    def _grad(self) -> Tensor:
+    def _grad(self) -> Tensor | None:
         """`grad` without the warning for tensors that are no leaves."""
     def _is_view(self) -> _bool:
         """Whether this tensor is a view whose history depends on its base."""
@@ -254,56 +256,56 @@ class Tensor:
         """A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is
         constructed.
         """
-    def _repr_html_(self) -> Tensor:
+    def _repr_html_(self) -> _str:
         """What a notebook shows: shape, dtype, device, a small picture of the values, and the text of `repr`."""
-    def _use_count(self) -> Tensor:
+    def _use_count(self) -> _int:
         """The number of holders of the tensor: variables, graphs, other tensors."""
     @property
     def _version(self) -> _int:
         """How often the memory has been written in place."""
     def abs(self) -> Tensor:
         """The absolute value; its derivative at 0 is 0."""
-    def abs_(self) -> Tensor:
+    def abs_(self) -> Self:
         """In-place form of `abs`."""
     def absolute(self) -> Tensor:
         """The absolute value; its derivative at 0 is 0."""
-    def absolute_(self) -> Tensor:
+    def absolute_(self) -> Self:
         """In-place form of `absolute`."""
     def acos(self) -> Tensor:
         """The angle, in radians, whose cosine is the input."""
-    def acos_(self) -> Tensor:
+    def acos_(self) -> Self:
         """In-place form of `acos`."""
     def acosh(self) -> Tensor:
         """The inverse of the hyperbolic cosine."""
-    def acosh_(self) -> Tensor:
+    def acosh_(self) -> Self:
         """In-place form of `acosh`."""
     def add(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """This tensor plus `alpha * other`."""
-    def add_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+    def add_(self, other: _Operand, *, alpha: _Number = 1) -> Self:
         """Adds `alpha * other` to this tensor in place."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2).sum(0)`, with the input broadcast to the shape of a product."""
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Self:
         """Write the result of ``addbmm(batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """`x + value * a / b`."""
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Self:
         """In-place form of `addcdiv`."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
         """`x + value * a * b`."""
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Self:
         """In-place form of `addcmul`."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`, with the input broadcast to the shape of the product."""
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Self:
         """Write the result of ``addmm(mat1, mat2, *, beta=1, alpha=1)`` to this tensor."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`, with the input broadcast to the shape of the product."""
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Self:
         """Write the result of ``addmv(mat, vec, *, beta=1, alpha=1)`` to this tensor."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """`beta * input + alpha * outer(vec1, vec2)`, with the input broadcast to the shape of the product."""
-    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Self:
         """Write the result of ``addr(vec1, vec2, *, beta=1, alpha=1)`` to this tensor."""
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged."""
@@ -325,35 +327,35 @@ class Tensor:
         """
     def any(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether any element along `dim` (all without) is true."""
-    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+    def apply_(self, callable: Callable[[Any], Any]) -> Self:
         """Write what a Python function gives for each element; slow."""
     def arccos(self) -> Tensor:
         """The angle, in radians, whose cosine is the input."""
-    def arccos_(self) -> Tensor:
+    def arccos_(self) -> Self:
         """In-place form of `arccos`."""
     def arccosh(self) -> Tensor:
         """The inverse of the hyperbolic cosine."""
-    def arccosh_(self) -> Tensor:
+    def arccosh_(self) -> Self:
         """In-place form of `arccosh`."""
     def arcsin(self) -> Tensor:
         """The angle, in radians, whose sine is the input."""
-    def arcsin_(self) -> Tensor:
+    def arcsin_(self) -> Self:
         """In-place form of `arcsin`."""
     def arcsinh(self) -> Tensor:
         """The inverse of the hyperbolic sine."""
-    def arcsinh_(self) -> Tensor:
+    def arcsinh_(self) -> Self:
         """In-place form of `arcsinh`."""
     def arctan(self) -> Tensor:
         """The angle, in radians, whose tangent is the input."""
     def arctan2(self, other: _Operand) -> Tensor:
         """The angle, in radians, of the point with the ordinate `a` and the abscissa `b`."""
-    def arctan2_(self, other: _Operand) -> Tensor:
+    def arctan2_(self, other: _Operand) -> Self:
         """In-place form of `arctan2`."""
-    def arctan_(self) -> Tensor:
+    def arctan_(self) -> Self:
         """In-place form of `arctan`."""
     def arctanh(self) -> Tensor:
         """The inverse of the hyperbolic tangent."""
-    def arctanh_(self) -> Tensor:
+    def arctanh_(self) -> Self:
         """In-place form of `arctanh`."""
     def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
         """Where the largest element stands along `dim`, or in the flattened tensor; the first of equals."""
@@ -381,30 +383,30 @@ class Tensor:
         """
     def asin(self) -> Tensor:
         """The angle, in radians, whose sine is the input."""
-    def asin_(self) -> Tensor:
+    def asin_(self) -> Self:
         """In-place form of `asin`."""
     def asinh(self) -> Tensor:
         """The inverse of the hyperbolic sine."""
-    def asinh_(self) -> Tensor:
+    def asinh_(self) -> Self:
         """In-place form of `asinh`."""
     def atan(self) -> Tensor:
         """The angle, in radians, whose tangent is the input."""
     def atan2(self, other: _Operand) -> Tensor:
         """The angle, in radians, of the point with the ordinate `a` and the abscissa `b`."""
-    def atan2_(self, other: _Operand) -> Tensor:
+    def atan2_(self, other: _Operand) -> Self:
         """In-place form of `atan2`."""
-    def atan_(self) -> Tensor:
+    def atan_(self) -> Self:
         """In-place form of `atan`."""
     def atanh(self) -> Tensor:
         """The inverse of the hyperbolic tangent."""
-    def atanh_(self) -> Tensor:
+    def atanh_(self) -> Self:
         """In-place form of `atanh`."""
     def backward(
         self,
         gradient: Tensor | None = None,
         retain_graph: _bool | None = None,
         create_graph: _bool = False,
-        inputs: Tensor | Node | Sequence[Tensor | Node] | None = None,
+        inputs: _TensorsOrEdges | dict[_str, _V] | None = None,
         *,
         strict: _bool = False,
     ) -> None:
@@ -429,11 +431,11 @@ class Tensor:
         """`beta * input + alpha * (batch1 @ batch2)` for each matrix of a batch, with the input broadcast to the
         shape of the product.
         """
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Self:
         """Write the result of ``baddbmm(batch1, batch2, *, beta=1, alpha=1)`` to this tensor."""
     def bernoulli(self, p: _float | None = None, *, generator: Generator | None = None) -> Tensor:
         """A tensor of ones and zeros; each element of this tensor, or `p`, is the probability of a one."""
-    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Tensor:
+    def bernoulli_(self, p: _float | Tensor = 0.5, *, generator: Generator | None = None) -> Self:
         """Fills this tensor with ones and zeros; `p`, a number or a tensor, is the probability of a one."""
     def bfloat16(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype bfloat16; itself if it has this dtype."""
@@ -443,27 +445,27 @@ class Tensor:
         """
     def bitwise_and(self, other: _Operand) -> Tensor:
         """The bits that both inputs have."""
-    def bitwise_and_(self, other: _Operand) -> Tensor:
+    def bitwise_and_(self, other: _Operand) -> Self:
         """In-place form of `bitwise_and`."""
     def bitwise_left_shift(self, other: _Operand) -> Tensor:
         """The first input's bits moved up by the second; 0 where that is negative or too much."""
-    def bitwise_left_shift_(self, other: _Operand) -> Tensor:
+    def bitwise_left_shift_(self, other: _Operand) -> Self:
         """In-place form of `bitwise_left_shift`."""
     def bitwise_not(self) -> Tensor:
         """The input with all its bits changed."""
-    def bitwise_not_(self) -> Tensor:
+    def bitwise_not_(self) -> Self:
         """In-place form of `bitwise_not`."""
     def bitwise_or(self, other: _Operand) -> Tensor:
         """The bits that one of the inputs has."""
-    def bitwise_or_(self, other: _Operand) -> Tensor:
+    def bitwise_or_(self, other: _Operand) -> Self:
         """In-place form of `bitwise_or`."""
     def bitwise_right_shift(self, other: _Operand) -> Tensor:
         """The first input's bits moved down by the second, keeping the sign."""
-    def bitwise_right_shift_(self, other: _Operand) -> Tensor:
+    def bitwise_right_shift_(self, other: _Operand) -> Self:
         """In-place form of `bitwise_right_shift`."""
     def bitwise_xor(self, other: _Operand) -> Tensor:
         """The bits that just one of the inputs has."""
-    def bitwise_xor_(self, other: _Operand) -> Tensor:
+    def bitwise_xor_(self, other: _Operand) -> Self:
         """In-place form of `bitwise_xor`."""
     def bmm(self, mat2: Tensor) -> Tensor:
         """The products of two batches of matrices."""
@@ -473,15 +475,15 @@ class Tensor:
         """A view that is broadcast to the given shape."""
     def byte(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype uint8; itself if it has this dtype."""
-    def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Tensor:
+    def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Self:
         """Write random numbers of Cauchy's distribution."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below the input."""
-    def ceil_(self) -> Tensor:
+    def ceil_(self) -> Self:
         """In-place form of `ceil`."""
     def celu(self, alpha: _Number = 1.0) -> Tensor:
         """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
-    def celu_(self, alpha: _Number = 1.0) -> Tensor:
+    def celu_(self, alpha: _Number = 1.0) -> Self:
         """In-place form of `celu`."""
     def char(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int8; itself if it has this dtype."""
@@ -497,19 +499,19 @@ class Tensor:
         """This tensor with every element limited to `[min, max]`. The bounds are numbers or tensors, and one may be
         missing.
         """
-    def clamp_(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+    def clamp_(self, min: _Operand | None = None, max: _Operand | None = None) -> Self:
         """Limits every element to `[min, max]` in place. The bounds are numbers or tensors, and one may be missing."""
     def clamp_max(self, max: _Operand) -> Tensor:
         """This tensor with every element limited to at most `max`."""
-    def clamp_max_(self, max: _Operand) -> Tensor:
+    def clamp_max_(self, max: _Operand) -> Self:
         """Limits every element to at most `max`, in place."""
     def clamp_min(self, min: _Operand) -> Tensor:
         """This tensor with every element limited to at least `min`."""
-    def clamp_min_(self, min: _Operand) -> Tensor:
+    def clamp_min_(self, min: _Operand) -> Self:
         """Limits every element to at least `min`, in place."""
     def clip(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """The same as `clamp`."""
-    def clip_(self, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+    def clip_(self, min: _Operand | None = None, max: _Operand | None = None) -> Self:
         """Limits every element to `[min, max]` in place. The bounds are numbers or tensors, and one may be missing."""
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
         """A copy with a history: gradients go to the original."""
@@ -517,7 +519,7 @@ class Tensor:
         """The complex conjugate. A real tensor is returned as it is."""
     def conj_physical(self) -> Tensor:
         """The complex conjugate, computed at once. A real tensor is returned as it is."""
-    def conj_physical_(self) -> Tensor:
+    def conj_physical_(self) -> Self:
         """In-place form of `conj_physical`."""
     def contiguous(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor if its elements lie in the order of `memory_format` (row-major by default), else a copy whose
@@ -526,21 +528,21 @@ class Tensor:
         Raises:
             RuntimeError: The format is for tensors of another rank.
         """
-    def copy_(self, other: Tensor, non_blocking: _bool = False) -> Tensor:
+    def copy_(self, other: Tensor, non_blocking: _bool = False) -> Self:
         """Overwrites this tensor with `other`, which is broadcast to this shape and converted to this dtype."""
     def copysign(self, other: _Operand) -> Tensor:
         """The magnitude of the first input with the sign of the second."""
-    def copysign_(self, other: _Operand) -> Tensor:
+    def copysign_(self, other: _Operand) -> Self:
         """In-place form of `copysign`."""
     def corrcoef(self) -> Tensor:
         """Compute the correlation coefficients of variables (Pearson)."""
     def cos(self) -> Tensor:
         """The cosine of an angle in radians."""
-    def cos_(self) -> Tensor:
+    def cos_(self) -> Self:
         """In-place form of `cos`."""
     def cosh(self) -> Tensor:
         """The hyperbolic cosine."""
-    def cosh_(self) -> Tensor:
+    def cosh_(self) -> Self:
         """In-place form of `cosh`."""
     def count_nonzero(self, dim: _Dims | None = None) -> Tensor:
         """How many elements along `dim` (all without) are not 0, as int64."""
@@ -560,11 +562,11 @@ class Tensor:
         """The smallest element so far along `dim` and where it stands (the last of equals)."""
     def cumprod(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
         """The cumulative products along `dim`. Integers and bool give int64 unless `dtype` is given."""
-    def cumprod_(self, dim: _int, *, dtype: _DType | None = None) -> Tensor:
+    def cumprod_(self, dim: _int, *, dtype: _DType | None = None) -> Self:
         """Replaces this tensor by its cumulative products along `dim`."""
     def cumsum(self, dim: _int, *, dtype: _DType | None = None, out: Tensor | None = None) -> Tensor:
         """The cumulative sums along `dim`. Integers and bool give int64 unless `dtype` is given."""
-    def cumsum_(self, dim: _int, *, dtype: _DType | None = None) -> Tensor:
+    def cumsum_(self, dim: _int, *, dtype: _DType | None = None) -> Self:
         """Replaces this tensor by its cumulative sums along `dim`."""
     @property
     def data(self) -> Tensor:
@@ -580,13 +582,13 @@ class Tensor:
         """
     def deg2rad(self) -> Tensor:
         """An angle in degrees as one in radians."""
-    def deg2rad_(self) -> Tensor:
+    def deg2rad_(self) -> Self:
         """In-place form of `deg2rad`."""
     def det(self) -> Tensor:
         """Compute determinants; see :func:`rgrad.linalg.det`."""
     def detach(self) -> Tensor:
         """A tensor without history that shares this tensor's memory and version counter."""
-    def detach_(self) -> Tensor:
+    def detach_(self) -> Self:
         """Removes this tensor's history.
 
         Raises:
@@ -615,7 +617,7 @@ class Tensor:
         """
     def digamma(self) -> Tensor:
         """Compute the derivative of the logarithm of the gamma function."""
-    def digamma_(self) -> Tensor:
+    def digamma_(self) -> Self:
         """Write the result of ``digamma()`` to this tensor."""
     def dim(self) -> _int:
         """The number of dimensions."""
@@ -625,11 +627,11 @@ class Tensor:
         """The norm of order `p` of the difference."""
     def div(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
         """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
-    def div_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+    def div_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Self:
         """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
         """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
-    def divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+    def divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Self:
         """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def dot(self, tensor: Tensor) -> Tensor:
         """The dot product of two vectors."""
@@ -646,33 +648,33 @@ class Tensor:
         """The bytes of one element."""
     def elu(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
         """`scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1))`."""
-    def elu_(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
+    def elu_(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Self:
         """In-place form of `elu`."""
     def eq(self, other: _Operand) -> Tensor:
         """Whether both inputs are equal."""
-    def eq_(self, other: _Operand) -> Tensor:
+    def eq_(self, other: _Operand) -> Self:
         """In-place form of `eq`."""
     def equal(self, other: Tensor) -> _bool:
         """Whether the shapes and all elements are equal."""
     def erf(self) -> Tensor:
         """The error function."""
-    def erf_(self) -> Tensor:
+    def erf_(self) -> Self:
         """In-place form of `erf`."""
     def erfc(self) -> Tensor:
         """One minus the error function, accurate where that is small."""
-    def erfc_(self) -> Tensor:
+    def erfc_(self) -> Self:
         """In-place form of `erfc`."""
     def erfinv(self) -> Tensor:
         """Compute the inverse of the error function."""
-    def erfinv_(self) -> Tensor:
+    def erfinv_(self) -> Self:
         """Write the result of ``erfinv()`` to this tensor."""
     def exp(self) -> Tensor:
         """e to the power of the input."""
     def exp2(self) -> Tensor:
         """2 to the power of the input."""
-    def exp2_(self) -> Tensor:
+    def exp2_(self) -> Self:
         """In-place form of `exp2`."""
-    def exp_(self) -> Tensor:
+    def exp_(self) -> Self:
         """In-place form of `exp`."""
     def expand(self, *size: _int | _Sizes, implicit: _bool = False) -> Tensor:
         """A view with dimensions of size 1 expanded to the given sizes; -1 leaves a size unchanged."""
@@ -680,26 +682,26 @@ class Tensor:
         """A view of this tensor expanded to the shape of `other`."""
     def expit(self) -> Tensor:
         """`1 / (1 + exp(-x))`."""
-    def expit_(self) -> Tensor:
+    def expit_(self) -> Self:
         """In-place form of `expit`."""
     def expm1(self) -> Tensor:
         """e to the power of the input, minus 1, accurate near 0."""
-    def expm1_(self) -> Tensor:
+    def expm1_(self) -> Self:
         """In-place form of `expm1`."""
-    def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def exponential_(self, lambd: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Fills this tensor with numbers of the exponential distribution of rate `lambd`."""
-    def fill_(self, value: _Operand) -> Tensor:
+    def fill_(self, value: _Operand) -> Self:
         """Overwrites every element with `value`, a number or a 0-d tensor.
 
         Raises:
             RuntimeError: `value` is a tensor with dimensions.
             TypeError: `value` is neither a tensor nor a number.
         """
-    def fill_diagonal_(self, fill_value: _float, wrap: _bool = False) -> Tensor:
+    def fill_diagonal_(self, fill_value: _float, wrap: _bool = False) -> Self:
         """Write a number to the main diagonal."""
     def fix(self) -> Tensor:
         """The whole part, towards zero."""
-    def fix_(self) -> Tensor:
+    def fix_(self) -> Self:
         """In-place form of `fix`."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """The dimensions from `start_dim` to `end_dim` merged into one."""
@@ -713,15 +715,15 @@ class Tensor:
         """This tensor with dtype float32; itself if it has this dtype."""
     def float_power(self, exponent: Tensor | _float) -> Tensor:
         """Compute powers in float64."""
-    def float_power_(self, exponent: Tensor | _float) -> Tensor:
+    def float_power_(self, exponent: Tensor | _float) -> Self:
         """Write powers that are computed in float64 to a float64 tensor."""
     def floor(self) -> Tensor:
         """The largest whole number not above the input."""
-    def floor_(self) -> Tensor:
+    def floor_(self) -> Self:
         """In-place form of `floor`."""
     def floor_divide(self, other: _Operand) -> Tensor:
         """The quotient rounded towards minus infinity, without derivative."""
-    def floor_divide_(self, other: _Operand) -> Tensor:
+    def floor_divide_(self, other: _Operand) -> Self:
         """In-place form of `floor_divide`."""
     def fmax(self, other: _Operand) -> Tensor:
         """The larger input, or the one that is not nan."""
@@ -729,13 +731,13 @@ class Tensor:
         """The smaller input, or the one that is not nan."""
     def fmod(self, other: _Operand) -> Tensor:
         """The remainder of the division truncated towards zero; it has the sign of the dividend."""
-    def fmod_(self, other: _Operand) -> Tensor:
+    def fmod_(self, other: _Operand) -> Self:
         """In-place form of `fmod`."""
     def frac(self) -> Tensor:
         """The part after the decimal point, with the input's sign."""
-    def frac_(self) -> Tensor:
+    def frac_(self) -> Self:
         """In-place form of `frac`."""
-    def freeze_(self) -> Tensor:
+    def freeze_(self) -> Self:
         """Makes every later in-place write to this tensor's memory a RuntimeError at the line that writes.
 
         This includes writes through views, detached tensors, `out=`, optimizers and all other tensors that share
@@ -748,13 +750,13 @@ class Tensor:
         """The elements along `dim` at `index`, which has the shape of the result."""
     def gcd(self, other: Tensor) -> Tensor:
         """Compute the greatest common divisors of integers."""
-    def gcd_(self, other: Tensor) -> Tensor:
+    def gcd_(self, other: Tensor) -> Self:
         """Write the result of ``gcd(other)`` to this tensor."""
     def ge(self, other: _Operand) -> Tensor:
         """Whether the first input is greater or equal."""
-    def ge_(self, other: _Operand) -> Tensor:
+    def ge_(self, other: _Operand) -> Self:
         """In-place form of `ge`."""
-    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Tensor:
+    def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
         """Write the numbers of trials up to the first success."""
     def ger(self, vec2: Tensor) -> Tensor:
         """The same as `outer`."""
@@ -765,23 +767,29 @@ class Tensor:
         """The accumulated gradient of this tensor, or None."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
+    @grad.deleter
+    def grad(self) -> None: ...
     @property
-    def grad_dtype(self) -> Tensor:
+    def grad_dtype(self) -> _DType | None:
         """The dtype that gradients of this leaf are converted to; None if they keep their own."""
+    @grad_dtype.setter
+    def grad_dtype(self, value: _DType | None) -> None: ...
+    @grad_dtype.deleter
+    def grad_dtype(self) -> None: ...
     @property
     def grad_fn(self) -> Node | None:
         """The node that computed this tensor; None for a leaf."""
     def greater(self, other: _Operand) -> Tensor:
         """Whether the first input is greater."""
-    def greater_(self, other: _Operand) -> Tensor:
+    def greater_(self, other: _Operand) -> Self:
         """In-place form of `greater`."""
     def greater_equal(self, other: _Operand) -> Tensor:
         """Whether the first input is greater or equal."""
-    def greater_equal_(self, other: _Operand) -> Tensor:
+    def greater_equal_(self, other: _Operand) -> Self:
         """In-place form of `greater_equal`."""
     def gt(self, other: _Operand) -> Tensor:
         """Whether the first input is greater."""
-    def gt_(self, other: _Operand) -> Tensor:
+    def gt_(self, other: _Operand) -> Self:
         """In-place form of `gt`."""
     def half(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float16; itself if it has this dtype."""
@@ -789,19 +797,19 @@ class Tensor:
         """The input, but 0 where its magnitude is not above `lambd`."""
     def hardsigmoid(self) -> Tensor:
         """`clamp(x + 3, 0, 6) / 6`."""
-    def hardsigmoid_(self) -> Tensor:
+    def hardsigmoid_(self) -> Self:
         """In-place form of `hardsigmoid`."""
     def hardswish(self) -> Tensor:
         """`x * clamp(x + 3, 0, 6) / 6`."""
-    def hardswish_(self) -> Tensor:
+    def hardswish_(self) -> Self:
         """In-place form of `hardswish`."""
     def hardtanh(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
         """The input kept between two numbers; the derivative at both is 0."""
-    def hardtanh_(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Tensor:
+    def hardtanh_(self, min_val: _Number = -1.0, max_val: _Number = 1.0) -> Self:
         """In-place form of `hardtanh`."""
     def heaviside(self, values: Tensor) -> Tensor:
         """Give 0 for negative elements, 1 for positive ones, and an element of ``values`` at 0."""
-    def heaviside_(self, values: Tensor) -> Tensor:
+    def heaviside_(self, values: Tensor) -> Self:
         """Write the result of ``heaviside(values)`` to this tensor."""
     def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """Count elements in bins of one width. It has no derivative."""
@@ -820,19 +828,19 @@ class Tensor:
         """
     def hypot(self, other: _Operand) -> Tensor:
         """The length of the hypotenuse, without needless overflow."""
-    def hypot_(self, other: _Operand) -> Tensor:
+    def hypot_(self, other: _Operand) -> Self:
         """In-place form of `hypot`."""
     def i0(self) -> Tensor:
         """Compute the modified Bessel function of the first kind of order 0."""
-    def i0_(self) -> Tensor:
+    def i0_(self) -> Self:
         """Write the result of ``i0()`` to this tensor."""
     def igamma(self, other: Tensor) -> Tensor:
         """Compute the lower incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
-    def igamma_(self, other: Tensor) -> Tensor:
+    def igamma_(self, other: Tensor) -> Self:
         """Write the result of ``igamma(other)`` to this tensor."""
     def igammac(self, other: Tensor) -> Tensor:
         """Compute the upper incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
-    def igammac_(self, other: Tensor) -> Tensor:
+    def igammac_(self, other: Tensor) -> Self:
         """Write the result of ``igammac(other)`` to this tensor."""
     @property
     def imag(self) -> Tensor:
@@ -841,19 +849,19 @@ class Tensor:
     def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
         """A copy with `alpha * source` added to the slices along `dim` at `index`."""
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Self:
         """Adds `alpha * source` to the slices along `dim` at `index`."""
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
         """A copy with the slices along `dim` at `index` replaced by those of `source`."""
-    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Self:
         """Replaces the slices along `dim` at `index` by those of `source`."""
     def index_fill(self, dim: _int, index: Tensor, value: _Operand) -> Tensor:
         """A copy with the slices along `dim` at `index` filled with a value."""
-    def index_fill_(self, dim: _int, index: Tensor, value: _Operand) -> Tensor:
+    def index_fill_(self, dim: _int, index: Tensor, value: _Operand) -> Self:
         """Fills the slices along `dim` at `index` with a value."""
     def index_put(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
         """A copy with `values` written at the index tensors, or added with `accumulate`."""
-    def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor:
+    def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Self:
         """Writes `values` at the index tensors, or adds them with `accumulate`."""
     def index_reduce(
         self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True
@@ -861,7 +869,7 @@ class Tensor:
         """Combine slices of ``source`` at positions along a dimension."""
     def index_reduce_(
         self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True
-    ) -> Tensor:
+    ) -> Self:
         """Write the result of ``index_reduce(dim, index, source, reduce, *, include_self=True)`` to this tensor."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor:
         """The slices along `dim` at a vector of indices."""
@@ -944,53 +952,53 @@ class Tensor:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
     def lcm(self, other: Tensor) -> Tensor:
         """Compute the least common multiples of integers."""
-    def lcm_(self, other: Tensor) -> Tensor:
+    def lcm_(self, other: Tensor) -> Self:
         """Write the result of ``lcm(other)`` to this tensor."""
     def ldexp(self, other: Tensor) -> Tensor:
         """The input times 2 to the power of `other`."""
-    def ldexp_(self, other: Tensor) -> Tensor:
+    def ldexp_(self, other: Tensor) -> Self:
         """Write the result of ``ldexp(other)`` to this tensor."""
     def le(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
-    def le_(self, other: _Operand) -> Tensor:
+    def le_(self, other: _Operand) -> Self:
         """In-place form of `le`."""
     def leaky_relu(self, negative_slope: _Number = 0.01) -> Tensor:
         """The input where it is positive, else the input times a slope."""
-    def leaky_relu_(self, negative_slope: _Number = 0.01) -> Tensor:
+    def leaky_relu_(self, negative_slope: _Number = 0.01) -> Self:
         """In-place form of `leaky_relu`."""
     def lerp(self, end: Tensor, weight: _Operand) -> Tensor:
         """`a + w * (b - a)`, computed from the end that `w` is nearer to."""
-    def lerp_(self, end: Tensor, weight: _Operand) -> Tensor:
+    def lerp_(self, end: Tensor, weight: _Operand) -> Self:
         """In-place form of `lerp`."""
     def less(self, other: _Operand) -> Tensor:
         """Whether the first input is less."""
-    def less_(self, other: _Operand) -> Tensor:
+    def less_(self, other: _Operand) -> Self:
         """In-place form of `less`."""
     def less_equal(self, other: _Operand) -> Tensor:
         """Whether the first input is less or equal."""
-    def less_equal_(self, other: _Operand) -> Tensor:
+    def less_equal_(self, other: _Operand) -> Self:
         """In-place form of `less_equal`."""
     def lgamma(self) -> Tensor:
         """Compute the logarithm of the magnitude of the gamma function."""
-    def lgamma_(self) -> Tensor:
+    def lgamma_(self) -> Self:
         """Write the result of ``lgamma()`` to this tensor."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
         """The logarithm to base 10."""
-    def log10_(self) -> Tensor:
+    def log10_(self) -> Self:
         """In-place form of `log10`."""
     def log1p(self) -> Tensor:
         """The natural logarithm of 1 plus the input, accurate near 0."""
-    def log1p_(self) -> Tensor:
+    def log1p_(self) -> Self:
         """In-place form of `log1p`."""
     def log2(self) -> Tensor:
         """The logarithm to base 2."""
-    def log2_(self) -> Tensor:
+    def log2_(self) -> Self:
         """In-place form of `log2`."""
-    def log_(self) -> Tensor:
+    def log_(self) -> Self:
         """In-place form of `log`."""
-    def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Generator | None = None) -> Tensor:
+    def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Generator | None = None) -> Self:
         """Write exponentials of normal random numbers."""
     def log_softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`x - log(sum(exp(x)))` along `dim`, without overflow."""
@@ -1004,25 +1012,25 @@ class Tensor:
         """Compute the logarithms of the determinants of square matrices."""
     def logical_and(self, other: _Operand) -> Tensor:
         """Whether both inputs are true (not zero)."""
-    def logical_and_(self, other: _Operand) -> Tensor:
+    def logical_and_(self, other: _Operand) -> Self:
         """In-place form of `logical_and`."""
     def logical_not(self) -> Tensor:
         """Whether the input is zero."""
-    def logical_not_(self) -> Tensor:
+    def logical_not_(self) -> Self:
         """In-place form of `logical_not`."""
     def logical_or(self, other: _Operand) -> Tensor:
         """Whether one of the inputs is true (not zero)."""
-    def logical_or_(self, other: _Operand) -> Tensor:
+    def logical_or_(self, other: _Operand) -> Self:
         """In-place form of `logical_or`."""
     def logical_xor(self, other: _Operand) -> Tensor:
         """Whether just one of the inputs is true (not zero)."""
-    def logical_xor_(self, other: _Operand) -> Tensor:
+    def logical_xor_(self, other: _Operand) -> Self:
         """In-place form of `logical_xor`."""
     def logit(self, eps: _Number | None = None) -> Tensor:
         """The logarithm of the odds, `log(x / (1 - x))`, of the input kept in `eps..=1 - eps` unless `eps` is
         negative.
         """
-    def logit_(self, eps: _Number | None = None) -> Tensor:
+    def logit_(self, eps: _Number | None = None) -> Self:
         """In-place form of `logit`."""
     def logsigmoid(self) -> Tensor:
         """`log(sigmoid(x))`."""
@@ -1032,10 +1040,19 @@ class Tensor:
         """This tensor with dtype int64; itself if it has this dtype."""
     def lt(self, other: _Operand) -> Tensor:
         """Whether the first input is less."""
-    def lt_(self, other: _Operand) -> Tensor:
+    def lt_(self, other: _Operand) -> Self:
         """In-place form of `lt`."""
-    def lu(self, pivot: _bool = True, get_infos: _bool = False) -> _tuple[Tensor, ...]:
+    @overload
+    def lu(self, pivot: _bool = True, get_infos: Literal[False] = False) -> _tuple[Tensor, Tensor]:
         """Compute LU factorisations; see :func:`rgrad.linalg.lu_factor`."""
+    @overload
+    def lu(self, pivot: _bool = True, *, get_infos: Literal[True]) -> _tuple[Tensor, Tensor, Tensor]: ...
+    @overload
+    def lu(self, pivot: _bool, get_infos: Literal[True]) -> _tuple[Tensor, Tensor, Tensor]: ...
+    @overload
+    def lu(
+        self, pivot: _bool = True, get_infos: _bool = False
+    ) -> _tuple[Tensor, Tensor] | _tuple[Tensor, Tensor, Tensor]: ...
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """Solve with an LU factorisation; see :func:`rgrad.linalg.lu_solve`."""
     @property
@@ -1044,15 +1061,15 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """A view with the last two dimensions exchanged."""
-    def map_(self, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    def map_(self, other: Tensor, callable: Callable[[Any, Any], Any]) -> Self:
         """Write what a Python function gives for the elements of two tensors; slow."""
     def masked_fill(self, mask: Tensor, value: _Operand) -> Tensor:
         """A copy with a value where the mask is true."""
-    def masked_fill_(self, mask: Tensor, value: _Operand) -> Tensor:
+    def masked_fill_(self, mask: Tensor, value: _Operand) -> Self:
         """Writes a value where the mask is true."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """A copy with consecutive elements of `source` where the mask is true."""
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Self:
         """Writes consecutive elements of `source` where the mask is true."""
     def masked_select(self, mask: Tensor) -> Tensor:
         """The elements where the mask is true, in one dimension."""
@@ -1108,7 +1125,7 @@ class Tensor:
         """The smaller input; where both are equal each gets half of the gradient."""
     def mish(self) -> Tensor:
         """`x * tanh(softplus(x))`."""
-    def mish_(self) -> Tensor:
+    def mish_(self) -> Self:
         """In-place form of `mish`."""
     def mm(self, mat2: Tensor) -> Tensor:
         """The product of two matrices."""
@@ -1122,7 +1139,7 @@ class Tensor:
         """The values sorted along dimension 0."""
     def mul(self, other: _Operand) -> Tensor:
         """The product of both inputs."""
-    def mul_(self, other: _Operand) -> Tensor:
+    def mul_(self, other: _Operand) -> Self:
         """In-place form of `mul`."""
     def multinomial(
         self, num_samples: _int, replacement: _bool = False, *, generator: Generator | None = None
@@ -1130,13 +1147,13 @@ class Tensor:
         """Indices that are drawn with the probabilities in each row of this tensor, which need not sum to 1."""
     def multiply(self, other: _Operand) -> Tensor:
         """The product of both inputs."""
-    def multiply_(self, other: _Operand) -> Tensor:
+    def multiply_(self, other: _Operand) -> Self:
         """In-place form of `multiply`."""
     def mv(self, vec: Tensor) -> Tensor:
         """The product of a matrix and a vector."""
     def mvlgamma(self, p: _int) -> Tensor:
         """Compute the logarithm of the multivariate gamma function of dimension ``p``."""
-    def mvlgamma_(self, p: _int) -> Tensor:
+    def mvlgamma_(self, p: _int) -> Self:
         """Write the result of ``mvlgamma(p)`` to this tensor."""
     def nan_to_num(
         self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
@@ -1144,7 +1161,7 @@ class Tensor:
         """The input with numbers in place of nan, plus and minus infinity."""
     def nan_to_num_(
         self, nan: _Number | None = None, posinf: _Number | None = None, neginf: _Number | None = None
-    ) -> Tensor:
+    ) -> Self:
         """In-place form of `nan_to_num`."""
     def nanmean(
         self,
@@ -1188,15 +1205,15 @@ class Tensor:
         """The number of dimensions."""
     def ne(self, other: _Operand) -> Tensor:
         """Whether the inputs differ (true where one is nan)."""
-    def ne_(self, other: _Operand) -> Tensor:
+    def ne_(self, other: _Operand) -> Self:
         """In-place form of `ne`."""
     def neg(self) -> Tensor:
         """The input with its sign changed."""
-    def neg_(self) -> Tensor:
+    def neg_(self) -> Self:
         """In-place form of `neg`."""
     def negative(self) -> Tensor:
         """The input with its sign changed."""
-    def negative_(self) -> Tensor:
+    def negative_(self) -> Self:
         """In-place form of `negative`."""
     def nelement(self) -> _int:
         """The number of elements."""
@@ -1276,7 +1293,7 @@ class Tensor:
         """A tensor of zeros with this tensor's dtype and device as defaults."""
     def nextafter(self, other: Tensor) -> Tensor:
         """Give the next float from ``input`` towards ``other``. The derivative is that of ``input``."""
-    def nextafter_(self, other: Tensor) -> Tensor:
+    def nextafter_(self, other: Tensor) -> Self:
         """Write the result of ``nextafter(other)`` to this tensor."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
@@ -1296,11 +1313,11 @@ class Tensor:
         dtype: _DType | None = None,
     ) -> Tensor:
         """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2."""
-    def normal_(self, mean: _Operand = 0.0, std: _Operand = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def normal_(self, mean: _Operand = 0.0, std: _Operand = 1.0, *, generator: Generator | None = None) -> Self:
         """Fills this tensor with numbers of a normal distribution."""
     def not_equal(self, other: _Operand) -> Tensor:
         """Whether the inputs differ (true where one is nan)."""
-    def not_equal_(self, other: _Operand) -> Tensor:
+    def not_equal_(self, other: _Operand) -> Self:
         """In-place form of `not_equal`."""
     def numel(self) -> _int:
         """The number of elements."""
@@ -1329,13 +1346,13 @@ class Tensor:
         """Compute the pseudo-inverses of matrices; see :func:`rgrad.linalg.pinv`."""
     def polygamma(self, n: _int) -> Tensor:
         """Compute the ``n``-th derivative of :func:`digamma`."""
-    def polygamma_(self, n: _int) -> Tensor:
+    def polygamma_(self, n: _int) -> Self:
         """Write the result of ``polygamma(n)`` to this tensor."""
     def positive(self) -> Tensor:
         """Give the tensor itself."""
     def pow(self, exponent: _Operand) -> Tensor:
         """This tensor to the power of `exponent`."""
-    def pow_(self, exponent: _Operand) -> Tensor:
+    def pow_(self, exponent: _Operand) -> Self:
         """Raises this tensor to a power in place."""
     def prelu(self, weight: Tensor) -> Tensor:
         """The input where it is positive, else the input times a weight: one for all, or one for each channel."""
@@ -1345,9 +1362,9 @@ class Tensor:
         """The product over one dimension, or of all elements. Integers and bool give int64 unless `dtype` is given."""
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """Give a copy with elements replaced at positions in the flattened tensor."""
-    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Self:
         """Write the result of ``put(index, source, accumulate=False)`` to this tensor."""
-    def qr(self, some: _bool = True) -> _tuple[Tensor, ...]:
+    def qr(self, some: _bool = True) -> _return_types.qr:
         """Compute QR factorisations; see :func:`rgrad.linalg.qr`."""
     def quantile(
         self,
@@ -1369,11 +1386,11 @@ class Tensor:
         """
     def rad2deg(self) -> Tensor:
         """An angle in radians as one in degrees."""
-    def rad2deg_(self) -> Tensor:
+    def rad2deg_(self) -> Self:
         """In-place form of `rad2deg`."""
     def random_(
         self, from_: _int | None = None, /, to: _int | None = None, *, generator: Generator | None = None
-    ) -> Tensor:
+    ) -> Self:
         """Fills this tensor with integers of the uniform distribution on [from, to), on [0, from) with one bound, or
         on all that the dtype represents.
         """
@@ -1386,7 +1403,7 @@ class Tensor:
     def real(self, value: Tensor) -> None: ...
     def reciprocal(self) -> Tensor:
         """One over the input."""
-    def reciprocal_(self) -> Tensor:
+    def reciprocal_(self) -> Self:
         """In-place form of `reciprocal`."""
     def register_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Registers `hook(grad)`, which is called with each gradient of this tensor.
@@ -1404,15 +1421,15 @@ class Tensor:
         """
     def relu(self) -> Tensor:
         """The input where it is positive, else 0; the derivative at 0 is 0."""
-    def relu_(self) -> Tensor:
+    def relu_(self) -> Self:
         """In-place form of `relu`."""
     def remainder(self, other: _Operand) -> Tensor:
         """The remainder of the division rounded towards minus infinity; it has the sign of the divisor."""
-    def remainder_(self, other: _Operand) -> Tensor:
+    def remainder_(self, other: _Operand) -> Self:
         """In-place form of `remainder`."""
     def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
         """Each slice along `dim` scaled to a norm of order `p` of `maxnorm`, where its norm is larger."""
-    def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
+    def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Self:
         """Write the result of ``renorm(p, dim, maxnorm)`` to this tensor."""
     def repeat(self, *repeats: _int | _Sizes) -> Tensor:
         """The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front."""
@@ -1439,7 +1456,7 @@ class Tensor:
         """
     def reshape_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of `other`: a view if possible, else a copy."""
-    def resize_(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
+    def resize_(self, *size: _int | _Sizes, **kwargs: Any) -> Self:
         """Gives this tensor other sizes in place, in row-major order or that of a memory format. Elements that were
         not there before are not initialised.
 
@@ -1454,7 +1471,7 @@ class Tensor:
             or the format is for
                 tensors of another rank.
         """
-    def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
+    def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Self:
         """As `resize_`, with the sizes of `the_template`.
 
         Raises:
@@ -1479,17 +1496,17 @@ class Tensor:
         """The tensor rotated `k` times by 90 degrees in the plane of two dimensions."""
     def round(self, *, decimals: _int = 0) -> Tensor:
         """This tensor rounded to `decimals` digits after the decimal point, or before it if `decimals` is negative."""
-    def round_(self, *, decimals: _int = 0) -> Tensor:
+    def round_(self, *, decimals: _int = 0) -> Self:
         """Rounds every element to `decimals` digits after the decimal point, in place."""
     def rsqrt(self) -> Tensor:
         """One over the square root."""
-    def rsqrt_(self) -> Tensor:
+    def rsqrt_(self) -> Self:
         """In-place form of `rsqrt`."""
     def scatter(
         self,
         dim: _int,
         index: Tensor,
-        src: Tensor | None = None,
+        src: _Operand | None = None,
         *,
         value: _Number | None = None,
         reduce: _str | None = None,
@@ -1501,15 +1518,15 @@ class Tensor:
         self,
         dim: _int,
         index: Tensor,
-        src: Tensor | None = None,
+        src: _Operand | None = None,
         *,
         value: _Number | None = None,
         reduce: _str | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Writes `src`, a tensor or a number, at `index` along `dim`; `reduce` is None, 'add' or 'multiply'."""
     def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
         """A copy with `src` added at `index` along `dim`, in the order of the index."""
-    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Self:
         """Adds `src` at `index` along `dim`."""
     def scatter_reduce(
         self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True
@@ -1517,13 +1534,13 @@ class Tensor:
         """Combine elements of ``src`` at positions along a dimension."""
     def scatter_reduce_(
         self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True
-    ) -> Tensor:
+    ) -> Self:
         """Write the result of ``scatter_reduce(dim, index, src, reduce, *, include_self=True)`` to this tensor."""
     def select(self, dim: _int, index: _int) -> Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
         """A copy with the slice at `index` along `dim` replaced by `src`."""
-    def set_(self, source: Tensor | None = None) -> Tensor:
+    def set_(self, source: Tensor | None = None) -> Self:
         """Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor
         becomes empty.
 
@@ -1533,40 +1550,40 @@ class Tensor:
         """
     def sgn(self) -> Tensor:
         """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
-    def sgn_(self) -> Tensor:
+    def sgn_(self) -> Self:
         """In-place form of `sgn`."""
     @property
     def shape(self) -> Size:
         """The sizes of the dimensions."""
-    def share_memory_(self) -> Tensor:
+    def share_memory_(self) -> Self:
         """Move the tensor's elements to memory that other processes can have, and return the tensor."""
     def short(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int16; itself if it has this dtype."""
     def sigmoid(self) -> Tensor:
         """`1 / (1 + exp(-x))`."""
-    def sigmoid_(self) -> Tensor:
+    def sigmoid_(self) -> Self:
         """In-place form of `sigmoid`."""
     def sign(self) -> Tensor:
         """-1, 0 or 1 (0 for nan)."""
-    def sign_(self) -> Tensor:
+    def sign_(self) -> Self:
         """In-place form of `sign`."""
     def signbit(self) -> Tensor:
         """Tell whether the sign bit of each element is set; it is for -0.0."""
     def silu(self) -> Tensor:
         """`x * sigmoid(x)`."""
-    def silu_(self) -> Tensor:
+    def silu_(self) -> Self:
         """In-place form of `silu`."""
     def sin(self) -> Tensor:
         """The sine of an angle in radians."""
-    def sin_(self) -> Tensor:
+    def sin_(self) -> Self:
         """In-place form of `sin`."""
     def sinc(self) -> Tensor:
         """Compute ``sin(pi * x) / (pi * x)``, and 1 at 0."""
-    def sinc_(self) -> Tensor:
+    def sinc_(self) -> Self:
         """Write the result of ``sinc()`` to this tensor."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
-    def sinh_(self) -> Tensor:
+    def sinh_(self) -> Self:
         """In-place form of `sinh`."""
     @overload
     def size(self, dim: None = None) -> Size:
@@ -1581,7 +1598,7 @@ class Tensor:
         self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1
     ) -> Tensor:
         """A copy with the slices `start` to `end` along `dim`, every `step`, replaced by those of `src`."""
-    def slogdet(self) -> _tuple[Tensor, ...]:
+    def slogdet(self) -> _return_types.slogdet:
         """Compute the signs and logarithms of determinants; see :func:`rgrad.linalg.slogdet`."""
     def softmax(self, dim: _int, dtype: _DType | None = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`, without overflow."""
@@ -1597,15 +1614,15 @@ class Tensor:
         """Splits along `dim` into parts of the given sizes."""
     def sqrt(self) -> Tensor:
         """The square root."""
-    def sqrt_(self) -> Tensor:
+    def sqrt_(self) -> Self:
         """In-place form of `sqrt`."""
     def square(self) -> Tensor:
         """The input times itself."""
-    def square_(self) -> Tensor:
+    def square_(self) -> Self:
         """In-place form of `square`."""
     def squeeze(self, dim: _Dims | None = None, *more: _int) -> Tensor:
         """The tensor without dimensions of size 1: all of them, or those of `dim`, which may be given one by one."""
-    def squeeze_(self, dim: _Dims | None = None, *more: _int) -> Tensor:
+    def squeeze_(self, dim: _Dims | None = None, *more: _int) -> Self:
         """Removes dimensions of size 1 from this tensor in place."""
     def std(
         self,
@@ -1629,11 +1646,11 @@ class Tensor:
     def stride(self, dim: _int) -> _int: ...
     def sub(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """This tensor minus `alpha * other`."""
-    def sub_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+    def sub_(self, other: _Operand, *, alpha: _Number = 1) -> Self:
         """Subtracts `alpha * other` from this tensor in place."""
     def subtract(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
         """This tensor minus `alpha * other`."""
-    def subtract_(self, other: _Operand, *, alpha: _Number = 1) -> Tensor:
+    def subtract_(self, other: _Operand, *, alpha: _Number = 1) -> Self:
         """Subtracts `alpha * other` from this tensor in place."""
     def sum(
         self,
@@ -1646,19 +1663,19 @@ class Tensor:
         """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
     def sum_to_size(self, *size: _int | _Sizes) -> Tensor:
         """The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands."""
-    def svd(self, some: _bool = True, compute_uv: _bool = True) -> _tuple[Tensor, ...]:
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> _return_types.svd:
         """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two dimensions exchanged."""
-    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor:
+    def swapaxes_(self, axis0: _int, axis1: _int) -> Self:
         """Exchanges two dimensions of this tensor in place."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
-    def swapdims_(self, dim0: _int, dim1: _int) -> Tensor:
+    def swapdims_(self, dim0: _int, dim1: _int) -> Self:
         """Exchanges two dimensions of this tensor in place."""
     def t(self) -> Tensor:
         """The transpose of a matrix. Vectors and 0-d tensors are unchanged."""
-    def t_(self) -> Tensor:
+    def t_(self) -> Self:
         """Transposes this matrix in place."""
     def take(self, index: Tensor) -> Tensor:
         """The elements at indices into the flattened tensor."""
@@ -1668,17 +1685,17 @@ class Tensor:
         """
     def tan(self) -> Tensor:
         """The tangent of an angle in radians."""
-    def tan_(self) -> Tensor:
+    def tan_(self) -> Self:
         """In-place form of `tan`."""
     def tanh(self) -> Tensor:
         """The hyperbolic tangent."""
-    def tanh_(self) -> Tensor:
+    def tanh_(self) -> Self:
         """In-place form of `tanh`."""
     def tensor_split(self, indices_or_sections: _int | Sequence[_int] | Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
         """Splits along `dim` into a number of parts whose sizes differ by at most one, or at a list of positions."""
     def threshold(self, threshold: _Number, value: _Number) -> Tensor:
         """The input where it is above the threshold, else the value."""
-    def threshold_(self, threshold: _Number, value: _Number) -> Tensor:
+    def threshold_(self, threshold: _Number, value: _Number) -> Self:
         """In-place form of `threshold`."""
     def tile(self, *dims: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The tensor repeated `dims` times along each dimension; missing numbers at the front count as 1."""
@@ -1720,27 +1737,27 @@ class Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: _int, dim1: _int) -> Tensor:
         """Two dimensions exchanged."""
-    def transpose_(self, dim0: _int, dim1: _int) -> Tensor:
+    def transpose_(self, dim0: _int, dim1: _int) -> Self:
         """Exchanges two dimensions of this tensor in place."""
     def triangular_solve(
         self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False
-    ) -> _tuple[Tensor, ...]:
+    ) -> _return_types.triangular_solve:
         """Solve with triangular matrices; see :func:`rgrad.linalg.solve_triangular`."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The lower triangle of each matrix, up to `diagonal`, and zeros elsewhere."""
-    def tril_(self, diagonal: _int = 0) -> Tensor:
+    def tril_(self, diagonal: _int = 0) -> Self:
         """Writes zeros above `diagonal` of each matrix."""
     def triu(self, diagonal: _int = 0) -> Tensor:
         """The upper triangle of each matrix, from `diagonal` on, and zeros elsewhere."""
-    def triu_(self, diagonal: _int = 0) -> Tensor:
+    def triu_(self, diagonal: _int = 0) -> Self:
         """Writes zeros below `diagonal` of each matrix."""
     def true_divide(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
         """This tensor divided by `other`; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
-    def true_divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Tensor:
+    def true_divide_(self, other: _Operand, *, rounding_mode: _str | None = None) -> Self:
         """Divides this tensor by `other` in place; `rounding_mode` is None for true division, 'floor' or 'trunc'."""
     def trunc(self) -> Tensor:
         """The whole part, towards zero."""
-    def trunc_(self) -> Tensor:
+    def trunc_(self) -> Self:
         """In-place form of `trunc`."""
     @overload
     def type(self, dtype: None = None, non_blocking: _bool = False) -> _str:
@@ -1755,13 +1772,18 @@ class Tensor:
         """One dimension split into several; one size may be -1."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
         """A view of the windows of `size` elements along a dimension, `step` apart, as a new last dimension."""
-    def unfreeze_(self) -> Tensor:
+    def unfreeze_(self) -> Self:
         """Allows writes to this tensor's memory again."""
-    def uniform_(self, from_: _float = 0.0, /, to: _float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    def uniform_(self, from_: _float = 0.0, /, to: _float = 1.0, *, generator: Generator | None = None) -> Self:
         """Fills this tensor with numbers of the uniform distribution on [from, to)."""
+    @overload
     def unique(
-        self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
-    ) -> Tensor | _tuple[Tensor, ...]:
+        self,
+        sorted: _bool = True,
+        return_inverse: Literal[False] = False,
+        return_counts: Literal[False] = False,
+        dim: _int | None = None,
+    ) -> Tensor:
         """The unique elements, or slices along `dim`, in ascending order. The result has no derivative.
 
         Args:
@@ -1770,25 +1792,93 @@ class Tensor:
             return_counts: Whether to return also the number of times each element occurs.
             dim: The dimension; by default the tensor is flattened.
         """
+    @overload
+    def unique(
+        self,
+        sorted: _bool = True,
+        *,
+        return_inverse: Literal[True],
+        return_counts: Literal[False] = False,
+        dim: _int | None = None,
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique(
+        self,
+        sorted: _bool,
+        return_inverse: Literal[True],
+        return_counts: Literal[False] = False,
+        dim: _int | None = None,
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique(
+        self,
+        sorted: _bool = True,
+        return_inverse: Literal[False] = False,
+        *,
+        return_counts: Literal[True],
+        dim: _int | None = None,
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique(
+        self, sorted: _bool, return_inverse: Literal[False], return_counts: Literal[True], dim: _int | None = None
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique(
+        self,
+        sorted: _bool = True,
+        *,
+        return_inverse: Literal[True],
+        return_counts: Literal[True],
+        dim: _int | None = None,
+    ) -> _tuple[Tensor, Tensor, Tensor]: ...
+    @overload
+    def unique(
+        self, sorted: _bool, return_inverse: Literal[True], return_counts: Literal[True], dim: _int | None = None
+    ) -> _tuple[Tensor, Tensor, Tensor]: ...
+    @overload
+    def unique(
+        self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+    ) -> Tensor | _tuple[Tensor, ...]: ...
+    @overload
     def unique_consecutive(
-        self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
-    ) -> Tensor | _tuple[Tensor, ...]:
+        self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: _int | None = None
+    ) -> Tensor:
         """The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in
         `unique`.
         """
-    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> Tensor:
+    @overload
+    def unique_consecutive(
+        self, return_inverse: Literal[True], return_counts: Literal[False] = False, dim: _int | None = None
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique_consecutive(
+        self, return_inverse: Literal[False] = False, *, return_counts: Literal[True], dim: _int | None = None
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique_consecutive(
+        self, return_inverse: Literal[False], return_counts: Literal[True], dim: _int | None = None
+    ) -> _tuple[Tensor, Tensor]: ...
+    @overload
+    def unique_consecutive(
+        self, return_inverse: Literal[True], return_counts: Literal[True], dim: _int | None = None
+    ) -> _tuple[Tensor, Tensor, Tensor]: ...
+    @overload
+    def unique_consecutive(
+        self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+    ) -> Tensor | _tuple[Tensor, ...]: ...
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
         """As `chunk`, but the parts are no views: writing to one in place leaves the history of the others as it is."""
-    def unsafe_split(self, split_size: _int, dim: _int = 0) -> Tensor:
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
         """As `split` with one size, but the parts are no views: writing to one in place leaves the history of the
         others as it is.
         """
-    def unsafe_split_with_sizes(self, split_sizes: _Sizes, dim: _int = 0) -> Tensor:
+    def unsafe_split_with_sizes(self, split_sizes: _Sizes, dim: _int = 0) -> _tuple[Tensor, ...]:
         """As `split_with_sizes`, but the parts are no views: writing to one in place leaves the history of the
         others as it is.
         """
     def unsqueeze(self, dim: _int) -> Tensor:
         """A new dimension of size 1 at `dim`."""
-    def unsqueeze_(self, dim: _int) -> Tensor:
+    def unsqueeze_(self, dim: _int) -> Self:
         """Adds a dimension of size 1 to this tensor in place."""
     def untyped_storage(self) -> UntypedStorage:
         """The storage, which all views of the tensor share."""
@@ -1837,13 +1927,13 @@ class Tensor:
         """The elements of this tensor where `condition` is true, and of `other` elsewhere."""
     def xlogy(self, other: _Operand) -> Tensor:
         """`a * log(b)`, and 0 where `a` is 0 and `b` is not nan."""
-    def xlogy_(self, other: _Operand) -> Tensor:
+    def xlogy_(self, other: _Operand) -> Self:
         """In-place form of `xlogy`."""
     def xpu(
         self, device: _Device | None = None, non_blocking: _bool = False, memory_format: memory_format = ...
     ) -> Tensor:
         """Refuse: there are no XPU devices. ``tensor.to("wgpu")`` moves to a GPU of any vendor."""
-    def zero_(self) -> Tensor:
+    def zero_(self) -> Self:
         """Overwrites every element with 0."""
 
 @final
@@ -1869,31 +1959,31 @@ class _FunctionClass:
 class _FunctionCtx(Node):
     """The context that `forward` and `backward` share; also the node of the Function in the graph."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
-    def mark_dirty(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+    def mark_dirty(self, *tensors: Tensor) -> None:
         """Says which inputs `forward` has written in place; each must be returned."""
-    def mark_non_differentiable(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Says which outputs have no gradient."""
     @property
-    def materialize_grads(self) -> Any: ...
+    def materialize_grads(self) -> _bool: ...
     @property
-    def needs_input_grad(self) -> Any:
+    def needs_input_grad(self) -> _tuple[_bool, ...]:
         """For each argument of `forward`, whether its gradient is wanted."""
-    def save_for_backward(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves tensors (or None) for `backward`, which finds them in `saved_tensors`. They are checked for writes
         in between.
         """
-    def save_for_forward(self, *tensors: Tensor | Sequence[Tensor]) -> None:
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Saves tensors (or None) for `jvp`, which finds them in `saved_tensors`."""
     @property
-    def saved_tensors(self) -> Any:
+    def saved_tensors(self) -> _tuple[Tensor | Any, ...]:
         """What was saved. Raises RuntimeError after the graph was freed, or if a saved tensor was written since."""
     @property
-    def saved_variables(self) -> Any:
+    def saved_variables(self) -> _tuple[Tensor | Any, ...]:
         """The same values under an older name."""
     def set_materialize_grads(self, value: _bool) -> None:
         """Whether missing gradients come to `backward` as zeros (the default) or as None."""
     @property
-    def to_save(self) -> Any: ...
+    def to_save(self) -> _tuple[Tensor | None, ...] | None: ...
 
 @final
 class _GraphNodes:
@@ -2049,7 +2139,7 @@ def _before_fork() -> None: ...
 def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
 
-def _check_recorded_write(t: Any) -> Tensor:
+def _check_recorded_write(t: Any) -> None:
     """Refuses a recorded write to a tensor whose history forbids it."""
 
 def _convolution_input(
@@ -2110,7 +2200,7 @@ def _exit_dual(_number: _int) -> None:
 def _exit_level(number: _int) -> None:
     """Leaves a transform level, and all open levels inside it."""
 
-def _expect_unused_totals(on: Any) -> Tensor:
+def _expect_unused_totals(on: Any) -> None:
     """From now on, or no longer, one caller more drops totals that no backward pass has used, on purpose."""
 
 def _fail_allocation_in(n: _int, panic: Any = False) -> None:
@@ -2152,7 +2242,7 @@ def _graph_memory(
         not computed yet).
     """
 
-def _graph_nodes(nodes: Any, most: Any) -> Tensor:
+def _graph_nodes(nodes: Any, most: Any) -> _GraphNodes | None:
     """The operations behind some nodes in the order of recording; None if there are more than ``most``."""
 
 def _has_torch_function(relevant_args: Any) -> _bool:
@@ -2209,7 +2299,7 @@ def _module_number(name: Any) -> _int:
 def _node_state(node: Any) -> _tuple[_int, _bool]:
     """The number of the call site that recorded a node, and whether a pass has run the node and freed its graph."""
 
-def _panic(what: Any) -> Tensor:
+def _panic(what: Any) -> None:
     """Panics. For tests."""
 
 def _path_cuts(
@@ -2224,7 +2314,7 @@ def _path_cuts(
         are what it was made by.
     """
 
-def _pop_operation_watcher() -> Tensor:
+def _pop_operation_watcher() -> None:
     """Takes the innermost watcher of operations away."""
 
 def _pop_saved_tensors_hooks() -> None:
@@ -2273,7 +2363,7 @@ def _profiler_start(options: Any) -> _tuple[_int, _int]:
 def _profiler_stop() -> None:
     """Ends what one `_profiler_start` of this thread began."""
 
-def _push_operation_watcher(f: Any) -> Tensor:
+def _push_operation_watcher(f: Any) -> None:
     """Adds a function that sees every operation of this thread: `f(name, node_name, kind, inputs, outputs)`. Before
     an operation that makes new
     values `outputs` is None, and a list of tensors that it returns is taken for the results; after any operation
@@ -2296,16 +2386,16 @@ def _require_grad(t: Any, on: _bool = True) -> Tensor:
     """As `Tensor.requires_grad_`, which is an error inside transforms."""
 
 def _run_backward(
-    tensors: Sequence[Tensor],
+    tensors: _TensorsOrEdges,
     grad_tensors: Any,
     retain_graph: _bool,
     create_graph: _bool,
-    inputs: Tensor | Node | Sequence[Tensor | Node] | None = None,
+    inputs: _TensorsOrEdges | dict[Any, _V] | None = None,
     allow_unreachable: _bool = False,
     accumulate_grad: _bool = False,
     materialize: _bool = False,
     strict: _bool = False,
-) -> _tuple[Any, ...]:
+) -> _tuple[Tensor | None, ...]:
     """The engine behind `autograd.backward` and `autograd.grad`; see there."""
 
 def _set_before_write(f: Any) -> None:
@@ -2371,7 +2461,7 @@ def _stop_memory_recording() -> None:
 def _support_table(devices: Any) -> list[_tuple[_str, _bool, _str, _str, _str]]:
     """What each backend supports: a row for each request, dtype and device."""
 
-def _swap_tensor_impl(a: Tensor, b: Tensor) -> Tensor:
+def _swap_tensor_impl(a: Tensor, b: Tensor) -> None:
     """Exchanges the tensors of two objects, which keep their classes and attributes."""
 
 def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
@@ -2408,7 +2498,7 @@ def _unhide_tangents(before: _int) -> None:
 def _unrelated(t: Any) -> Tensor:
     """The tensor, a view of a result that nobody else has, as no view of it."""
 
-def _unused_total(node: Any) -> Tensor:
+def _unused_total(node: Any) -> None:
     """Reports a node that will not be used any more if it is the last one of a total that no backward pass has used."""
 
 def _unwrap(t: Any, number: _int) -> _tuple[Tensor, _bool]:
@@ -2483,7 +2573,7 @@ def _wgpu_synchronize() -> None:
 def _wrap(t: Any, number: _int, dim: _int | None = None) -> Tensor:
     """Wraps `t` in a tensor of an open level. For a level of a batch, `dim` is the batch dimension."""
 
-def _write_tangent(t: Any, tangent: Any) -> Tensor:
+def _write_tangent(t: Any, tangent: Any) -> None:
     """Gives a tensor without a tangent one as a write in place would: its base has it too."""
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -2703,15 +2793,30 @@ def atan2(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tenso
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 
-def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
+@overload
+def atleast_1d(tensor: Tensor, /) -> Tensor:
     """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
-def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
+@overload
+def atleast_1d(tensors: Sequence[Tensor], /) -> _tuple[Tensor, ...]: ...
+@overload
+def atleast_1d(tensor: Tensor, other: Tensor, /, *tensors: Tensor) -> _tuple[Tensor, ...]: ...
+@overload
+def atleast_2d(tensor: Tensor, /) -> Tensor:
     """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
-def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | _tuple[Tensor, ...]:
+@overload
+def atleast_2d(tensors: Sequence[Tensor], /) -> _tuple[Tensor, ...]: ...
+@overload
+def atleast_2d(tensor: Tensor, other: Tensor, /, *tensors: Tensor) -> _tuple[Tensor, ...]: ...
+@overload
+def atleast_3d(tensor: Tensor, /) -> Tensor:
     """The tensor with dimensions of size 1 added to this number of dimensions; a tuple for several tensors."""
 
+@overload
+def atleast_3d(tensors: Sequence[Tensor], /) -> _tuple[Tensor, ...]: ...
+@overload
+def atleast_3d(tensor: Tensor, other: Tensor, /, *tensors: Tensor) -> _tuple[Tensor, ...]: ...
 def autocast_decrement_nesting() -> _int:
     """Notes that a context closes. Returns how many are open."""
 
@@ -4527,7 +4632,7 @@ def scalar_tensor(
 
 def scaled_dot_product_attention(
     query: Tensor,
-    key: Any,
+    key: Tensor,
     value: Tensor,
     attn_mask: Tensor | None = None,
     dropout_p: _float = 0.0,
@@ -4572,7 +4677,7 @@ def scatter(
     input: Tensor,
     dim: _int,
     index: Tensor,
-    src: Tensor | None = None,
+    src: _Operand | None = None,
     *,
     value: _Number | None = None,
     reduce: _str | None = None,
@@ -4888,13 +4993,14 @@ def unbind(input: Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
 def unflatten(input: Tensor, dim: _int, sizes: _Sizes) -> Tensor:
     """One dimension split into several; one size may be -1."""
 
+@overload
 def unique(
     input: Tensor,
     sorted: _bool = True,
-    return_inverse: _bool = False,
-    return_counts: _bool = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
     dim: _int | None = None,
-) -> Tensor | _tuple[Tensor, ...]:
+) -> Tensor:
     """The unique elements, or slices along `dim`, in ascending order. The result has no derivative.
 
     Args:
@@ -4904,22 +5010,97 @@ def unique(
         dim: The dimension; by default the tensor is flattened.
     """
 
+@overload
+def unique(
+    input: Tensor,
+    sorted: _bool = True,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    dim: _int | None = None,
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: _bool,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    dim: _int | None = None,
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: _bool = True,
+    return_inverse: Literal[False] = False,
+    *,
+    return_counts: Literal[True],
+    dim: _int | None = None,
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique(
+    input: Tensor, sorted: _bool, return_inverse: Literal[False], return_counts: Literal[True], dim: _int | None = None
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: _bool = True,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    dim: _int | None = None,
+) -> _tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def unique(
+    input: Tensor, sorted: _bool, return_inverse: Literal[True], return_counts: Literal[True], dim: _int | None = None
+) -> _tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: _bool = True,
+    return_inverse: _bool = False,
+    return_counts: _bool = False,
+    dim: _int | None = None,
+) -> Tensor | _tuple[Tensor, ...]: ...
+@overload
 def unique_consecutive(
-    input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
-) -> Tensor | _tuple[Tensor, ...]:
+    input: Tensor,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    dim: _int | None = None,
+) -> Tensor:
     """The elements, or slices along `dim`, that differ from the previous one. The other arguments are as in
     `unique`.
     """
 
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Tensor:
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: Literal[True], return_counts: Literal[False] = False, dim: _int | None = None
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: Literal[False] = False, *, return_counts: Literal[True], dim: _int | None = None
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: Literal[False], return_counts: Literal[True], dim: _int | None = None
+) -> _tuple[Tensor, Tensor]: ...
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: Literal[True], return_counts: Literal[True], dim: _int | None = None
+) -> _tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def unique_consecutive(
+    input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None
+) -> Tensor | _tuple[Tensor, ...]: ...
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
     """As `chunk`, but the parts are no views: writing to one in place leaves the history of the others as it is."""
 
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> Tensor:
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0) -> _tuple[Tensor, ...]:
     """As `split` with one size, but the parts are no views: writing to one in place leaves the history of the others
     as it is.
     """
 
-def unsafe_split_with_sizes(input: Tensor, split_sizes: _Sizes, dim: _int = 0) -> Tensor:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: _Sizes, dim: _int = 0) -> _tuple[Tensor, ...]:
     """As `split_with_sizes`, but the parts are no views: writing to one in place leaves the history of the others as
     it is.
     """

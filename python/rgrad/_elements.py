@@ -238,7 +238,7 @@ def float_power_(input: Tensor, exponent: Tensor | float) -> Tensor:
 
 
 @operation("frexp")
-def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> Any:
+def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> return_types.frexp:
     """Split floats into fractions and powers of 2: ``input = mantissa * 2 ** exponent``.
 
     Args:

@@ -202,7 +202,7 @@ def histogram(
     weight: Tensor | None = None,
     density: bool = False,
     out: tuple[Tensor, ...] | None = None,
-) -> Any:
+) -> return_types.histogram:
     """Count elements in bins, or add up their weights. It has no derivative.
 
     Args:
@@ -299,7 +299,7 @@ def histogramdd(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> Any:
+) -> return_types.histogramdd:
     """Count points of several coordinates in boxes, or add up their weights. It has no derivative.
 
     Args:

@@ -456,8 +456,14 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
     return made.clone(memory_format=_core.contiguous_format)
 
 
-def _copied(view: str, parameters: str) -> Callable[..., Any]:
-    """The form of a view that gives a copy. ``parameters`` are those behind the tensor."""
+def _itself(input: Tensor) -> Tensor:
+    return input
+
+
+def _copied(view: str, parameters: str, result: Any = Tensor) -> Callable[..., Any]:
+    """The form of a view that gives a copy of type ``result``. ``parameters`` are those behind the tensor."""
+    # An alias is the tensor itself, which has no method for that.
+    method: Callable[..., Any] = _itself if view == "alias" else getattr(Tensor, view)
 
     def form(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         if type(input) is not Tensor and _has_torch_function_variadic(input):
@@ -465,7 +471,7 @@ def _copied(view: str, parameters: str) -> Callable[..., Any]:
         if not isinstance(input, Tensor):
             raise TypeError(f"{view}_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         out = kwargs.pop("out", None)
-        views = getattr(input, view)(*args, **kwargs)
+        views = method(input, *args, **kwargs)
         made: Any
         if isinstance(views, (tuple, list)):
             made = tuple(part.clone() for part in views)
@@ -475,6 +481,7 @@ def _copied(view: str, parameters: str) -> Callable[..., Any]:
 
     form.__name__ = form.__qualname__ = f"{view}_copy"
     form.__module__ = __name__
+    form.__annotations__["return"] = result
     form.__doc__ = f"""Give a copy of what :func:`{view}` views.
 
     Args:
@@ -485,18 +492,18 @@ def _copied(view: str, parameters: str) -> Callable[..., Any]:
     return form
 
 
-alias_copy = _copied("alias", "")
-as_strided_copy = _copied("as_strided", "size, stride, storage_offset")
-detach_copy = _copied("detach", "")
-diagonal_copy = _copied("diagonal", "offset, dim1, dim2")
-expand_copy = _copied("expand", "size")
-permute_copy = _copied("permute", "dims")
-select_copy = _copied("select", "dim, index")
-split_copy = _copied("split", "split_size, dim")
-squeeze_copy = _copied("squeeze", "dim")
-t_copy = _copied("t", "")
-transpose_copy = _copied("transpose", "dim0, dim1")
-unbind_copy = _copied("unbind", "dim")
-unfold_copy = _copied("unfold", "dimension, size, step")
-unsqueeze_copy = _copied("unsqueeze", "dim")
-view_copy = _copied("view", "size")
+alias_copy: Callable[..., Tensor] = _copied("alias", "")
+as_strided_copy: Callable[..., Tensor] = _copied("as_strided", "size, stride, storage_offset")
+detach_copy: Callable[..., Tensor] = _copied("detach", "")
+diagonal_copy: Callable[..., Tensor] = _copied("diagonal", "offset, dim1, dim2")
+expand_copy: Callable[..., Tensor] = _copied("expand", "size")
+permute_copy: Callable[..., Tensor] = _copied("permute", "dims")
+select_copy: Callable[..., Tensor] = _copied("select", "dim, index")
+split_copy: Callable[..., tuple[Tensor, ...]] = _copied("split", "split_size, dim", tuple[Tensor, ...])
+squeeze_copy: Callable[..., Tensor] = _copied("squeeze", "dim")
+t_copy: Callable[..., Tensor] = _copied("t", "")
+transpose_copy: Callable[..., Tensor] = _copied("transpose", "dim0, dim1")
+unbind_copy: Callable[..., tuple[Tensor, ...]] = _copied("unbind", "dim", tuple[Tensor, ...])
+unfold_copy: Callable[..., Tensor] = _copied("unfold", "dimension, size, step")
+unsqueeze_copy: Callable[..., Tensor] = _copied("unsqueeze", "dim")
+view_copy: Callable[..., Tensor] = _copied("view", "size")

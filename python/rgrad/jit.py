@@ -1,8 +1,11 @@
 """What programs ask of TorchScript. Nothing is scripted here; functions stay Python."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 __all__ = ["export", "ignore", "is_scripting", "is_tracing", "script", "unused"]
+
+F = TypeVar("F")
 
 
 def is_scripting() -> bool:
@@ -15,21 +18,25 @@ def is_tracing() -> bool:
     return False
 
 
-def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+def script(obj: F, *args: Any, **kwargs: Any) -> F:
     """Give the function, class or module back as it is."""
     return obj
 
 
+@overload
+def ignore(drop: bool = False, **kwargs: Any) -> Callable[[F], F]: ...
+@overload
+def ignore(drop: F, **kwargs: Any) -> F: ...
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Give the function back as it is; with an argument that is no function, a decorator that does so."""
     return drop if callable(drop) else (lambda given: given)
 
 
-def unused(fn: Any) -> Any:
+def unused(fn: F) -> F:
     """Give the function back as it is."""
     return fn
 
 
-def export(fn: Any) -> Any:
+def export(fn: F) -> F:
     """Give the function back as it is."""
     return fn

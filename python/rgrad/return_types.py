@@ -1,8 +1,8 @@
 """What functions with several results return: tuples whose fields have names."""
 
-from __future__ import annotations
+from typing import Any, NamedTuple, TypeVar
 
-from collections import namedtuple
+from ._core import Tensor
 
 __all__ = [
     "aminmax",
@@ -38,191 +38,263 @@ __all__ = [
 ]
 
 
-class _Fields:
-    """Shows the fields as PyTorch does, one on each line."""
+C = TypeVar("C")
 
-    __slots__ = ()
 
-    def __repr__(self) -> str:
-        fields = ",\n".join(f"{name}={getattr(self, name)!r}" for name in self._fields)  # type: ignore[attr-defined]
+def _shown(cls: type[C]) -> type[C]:
+    """Have the fields shown as PyTorch shows them, one on each line."""
+
+    def __repr__(self: NamedTuple) -> str:
+        fields = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
         return f"rgrad.return_types.{type(self).__name__}(\n{fields})"
 
+    tuples: Any = cls
+    tuples.__repr__ = __repr__
+    return cls
 
-class max(_Fields, namedtuple("max", ("values", "indices"))):
+
+@_shown
+class max(NamedTuple):
     """The largest values along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class min(_Fields, namedtuple("min", ("values", "indices"))):
+@_shown
+class min(NamedTuple):
     """The smallest values along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class median(_Fields, namedtuple("median", ("values", "indices"))):
+@_shown
+class median(NamedTuple):
     """The medians along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class nanmedian(_Fields, namedtuple("nanmedian", ("values", "indices"))):
+@_shown
+class nanmedian(NamedTuple):
     """The medians of what is not nan along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class mode(_Fields, namedtuple("mode", ("values", "indices"))):
+@_shown
+class mode(NamedTuple):
     """The most frequent values along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class cummax(_Fields, namedtuple("cummax", ("values", "indices"))):
+@_shown
+class cummax(NamedTuple):
     """The largest values so far along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class cummin(_Fields, namedtuple("cummin", ("values", "indices"))):
+@_shown
+class cummin(NamedTuple):
     """The smallest values so far along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class kthvalue(_Fields, namedtuple("kthvalue", ("values", "indices"))):
+@_shown
+class kthvalue(NamedTuple):
     """The k-th smallest values along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class sort(_Fields, namedtuple("sort", ("values", "indices"))):
+@_shown
+class sort(NamedTuple):
     """Sorted values and where they came from."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class topk(_Fields, namedtuple("topk", ("values", "indices"))):
+@_shown
+class topk(NamedTuple):
     """The k largest or smallest values along a dimension and where they stand."""
 
-    __slots__ = ()
+    values: Tensor
+    indices: Tensor
 
 
-class aminmax(_Fields, namedtuple("aminmax", ("min", "max"))):
+@_shown
+class aminmax(NamedTuple):
     """The smallest and the largest values."""
 
-    __slots__ = ()
+    min: Tensor
+    max: Tensor
 
 
-class linalg_cholesky_ex(_Fields, namedtuple("linalg_cholesky_ex", ("L", "info"))):
+@_shown
+class linalg_cholesky_ex(NamedTuple):
     """Cholesky factors, and which matrices have none."""
 
-    __slots__ = ()
+    L: Tensor
+    info: Tensor
 
 
-class linalg_eigh(_Fields, namedtuple("linalg_eigh", ("eigenvalues", "eigenvectors"))):
+@_shown
+class linalg_eigh(NamedTuple):
     """The eigenvalues of symmetric matrices and their vectors."""
 
-    __slots__ = ()
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
-class linalg_inv_ex(_Fields, namedtuple("linalg_inv_ex", ("inverse", "info"))):
+@_shown
+class linalg_inv_ex(NamedTuple):
     """Inverses, and which matrices have none."""
 
-    __slots__ = ()
+    inverse: Tensor
+    info: Tensor
 
 
-class linalg_lstsq(_Fields, namedtuple("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))):
+@_shown
+class linalg_lstsq(NamedTuple):
     """The solution of a least squares problem."""
 
-    __slots__ = ()
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
-class linalg_lu(_Fields, namedtuple("linalg_lu", ("P", "L", "U"))):
+@_shown
+class linalg_lu(NamedTuple):
     """A permutation and two triangular factors."""
 
-    __slots__ = ()
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 
-class linalg_lu_factor(_Fields, namedtuple("linalg_lu_factor", ("LU", "pivots"))):
+@_shown
+class linalg_lu_factor(NamedTuple):
     """Both triangular factors in one matrix, and the rows that were swapped."""
 
-    __slots__ = ()
+    LU: Tensor
+    pivots: Tensor
 
 
-class linalg_lu_factor_ex(_Fields, namedtuple("linalg_lu_factor_ex", ("LU", "pivots", "info"))):
+@_shown
+class linalg_lu_factor_ex(NamedTuple):
     """Both triangular factors, the rows that were swapped, and which matrices are singular."""
 
-    __slots__ = ()
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
 
 
-class linalg_qr(_Fields, namedtuple("linalg_qr", ("Q", "R"))):
+@_shown
+class linalg_qr(NamedTuple):
     """Orthonormal columns and an upper triangular factor."""
 
-    __slots__ = ()
+    Q: Tensor
+    R: Tensor
 
 
-class linalg_slogdet(_Fields, namedtuple("linalg_slogdet", ("sign", "logabsdet"))):
+@_shown
+class linalg_slogdet(NamedTuple):
     """The signs of determinants and the logarithms of their magnitudes."""
 
-    __slots__ = ()
+    sign: Tensor
+    logabsdet: Tensor
 
 
-class linalg_solve_ex(_Fields, namedtuple("linalg_solve_ex", ("result", "info"))):
+@_shown
+class linalg_solve_ex(NamedTuple):
     """Solutions, and which matrices are singular."""
 
-    __slots__ = ()
+    result: Tensor
+    info: Tensor
 
 
-class linalg_svd(_Fields, namedtuple("linalg_svd", ("U", "S", "Vh"))):
+@_shown
+class linalg_svd(NamedTuple):
     """Singular values and both sets of vectors."""
 
-    __slots__ = ()
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 
-class lu_unpack(_Fields, namedtuple("lu_unpack", ("P", "L", "U"))):
+@_shown
+class lu_unpack(NamedTuple):
     """A permutation and two triangular factors."""
 
-    __slots__ = ()
+    P: Tensor
+    L: Tensor
+    U: Tensor
 
 
-class qr(_Fields, namedtuple("qr", ("Q", "R"))):
+@_shown
+class qr(NamedTuple):
     """Orthonormal columns and an upper triangular factor."""
 
-    __slots__ = ()
+    Q: Tensor
+    R: Tensor
 
 
-class slogdet(_Fields, namedtuple("slogdet", ("sign", "logabsdet"))):
+@_shown
+class slogdet(NamedTuple):
     """The signs of determinants and the logarithms of their magnitudes."""
 
-    __slots__ = ()
+    sign: Tensor
+    logabsdet: Tensor
 
 
-class svd(_Fields, namedtuple("svd", ("U", "S", "V"))):
+@_shown
+class svd(NamedTuple):
     """Singular values and both sets of vectors, in columns."""
 
-    __slots__ = ()
+    U: Tensor
+    S: Tensor
+    V: Tensor
 
 
-class triangular_solve(_Fields, namedtuple("triangular_solve", ("solution", "cloned_coefficient"))):
+@_shown
+class triangular_solve(NamedTuple):
     """The solution of a triangular system and its matrix."""
 
-    __slots__ = ()
+    solution: Tensor
+    cloned_coefficient: Tensor
 
 
-class frexp(_Fields, namedtuple("frexp", ("mantissa", "exponent"))):
+@_shown
+class frexp(NamedTuple):
     """Floats as fractions times powers of 2."""
 
-    __slots__ = ()
+    mantissa: Tensor
+    exponent: Tensor
 
 
-class histogram(_Fields, namedtuple("histogram", ("hist", "bin_edges"))):
+@_shown
+class histogram(NamedTuple):
     """Counts, and the ends of the bins."""
 
-    __slots__ = ()
+    hist: Tensor
+    bin_edges: Tensor
 
 
-class histogramdd(_Fields, namedtuple("histogramdd", ("hist", "bin_edges"))):
+@_shown
+class histogramdd(NamedTuple):
     """Counts, and the ends of the bins along each coordinate."""
 
-    __slots__ = ()
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]

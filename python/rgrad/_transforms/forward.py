@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from .. import _core
 from .._core import Tensor
@@ -14,6 +14,9 @@ from .vmap import vmap
 
 __all__ = ["jacfwd", "jvp"]
 
+P = ParamSpec("P")
+Output = TypeVar("Output")
+Aux = TypeVar("Aux")
 _API = "jvp(f, primals, tangents)"
 
 
@@ -59,7 +62,7 @@ def _tangent_of(out: Tensor, level: int, strict: bool) -> Tensor:
 
 def jvp_with_argnums(
     func: Callable[..., Any], primals: Any, tangents: Any, argnums: Any, *, strict: bool = False, has_aux: bool = False
-) -> Any:
+) -> tuple[Any, ...]:
     """:func:`jvp` by some of the arguments; ``argnums`` None means all."""
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_API}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
@@ -95,7 +98,41 @@ def jvp_with_argnums(
         return (*result, unwrap_tree(aux, level)) if has_aux else result
 
 
-def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+@overload
+def jvp(
+    func: Callable[..., Output],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: Literal[False] = False,
+) -> tuple[Output, Output]: ...
+@overload
+def jvp(
+    func: Callable[..., tuple[Output, Aux]],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: Literal[True],
+) -> tuple[Output, Output, Aux]: ...
+@overload
+def jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool,
+) -> tuple[Any, ...]: ...
+def jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
     """The output of ``func(*primals)`` and the product of its Jacobian with ``tangents``, in one forward pass.
 
     Args:
@@ -118,6 +155,22 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     return jvp_with_argnums(func, primals, tangents, None, strict=strict, has_aux=has_aux)
 
 
+@overload
+def jacfwd(
+    func: Callable[P, Any], argnums: Argnums = 0, has_aux: Literal[False] = False, *, randomness: str = "error"
+) -> Callable[P, Any]: ...
+@overload
+def jacfwd(
+    func: Callable[P, tuple[Any, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True], randomness: str = "error"
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    func: Callable[P, tuple[Any, Aux]], argnums: Argnums, has_aux: Literal[True], *, randomness: str = "error"
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    func: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[P, Any]: ...
 def jacfwd(
     func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from .. import _core
 from .._core import Tensor
@@ -18,6 +18,8 @@ from ..utils._pytree import (
 from .levels import batching
 
 __all__ = ["vmap"]
+
+Output = TypeVar("Output")
 
 
 def _name(func: Any) -> str:
@@ -148,14 +150,14 @@ def _unbatched(out: Any, level: int, size: int, dim: int | None, func: Any) -> A
 
 
 def _run(
-    func: Callable[..., Any],
+    func: Callable[..., Output],
     size: int,
     flat: list[Any],
     inputs: _Inputs,
     out_dims: Any,
     randomness: str,
     kwargs: dict[str, Any],
-) -> Any:
+) -> Output:
     with batching(size, randomness) as level:
         wrapped = [
             arg if dim is None else _core._wrap(arg, level, dim) for arg, dim in zip(flat, inputs.dims, strict=True)
@@ -163,31 +165,33 @@ def _run(
         outputs = func(*tree_unflatten(wrapped, inputs.spec), **kwargs)
         flat_out, spec = tree_flatten(outputs)
         dims = _out_dims_for(outputs, spec, out_dims, func)
-        return tree_unflatten(
+        made: Output = tree_unflatten(
             [_unbatched(out, level, size, dim, func) for out, dim in zip(flat_out, dims, strict=True)], spec
         )
+        return made
 
 
-def _joined(parts: list[Any], out_dims: Any) -> Any:
+def _joined(parts: list[Output], out_dims: Any) -> Output:
     spec = tree_structure(parts[0])
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = list(out_dims)
     columns = zip(*(tree_leaves(part) for part in parts), strict=True)
-    return tree_unflatten(
-        [column[0] if dim is None else _core.cat(column, dim) for column, dim in zip(columns, dims or [], strict=True)],
-        spec,
-    )
+    whole = [
+        column[0] if dim is None else _core.cat(column, dim) for column, dim in zip(columns, dims or [], strict=True)
+    ]
+    made: Output = tree_unflatten(whole, spec)
+    return made
 
 
 def vmap(
-    func: Callable[..., Any],
+    func: Callable[..., Output],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Output]:
     """A function that applies ``func`` to every slice of its arguments at once.
 
     Inside ``func`` the mapped dimension cannot be seen: operations treat all slices in one go.
@@ -223,7 +227,7 @@ def vmap(
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> Output:
         _check_out_dims(out_dims, func)
         inputs = _Inputs(func, in_dims, args)
         if chunk_size is None or chunk_size >= inputs.size:

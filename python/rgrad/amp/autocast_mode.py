@@ -5,12 +5,14 @@ import functools
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 from .. import _core
 from .._core import Tensor, dtype
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Kinds of devices that PyTorch knows, but that this package does not have.
 _ABSENT = ("cuda", "xpu", "hpu", "mtia", "maia", "mps", "xla", "ipu")
@@ -144,7 +146,13 @@ def _check_device(device_type: Any) -> None:
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
 
 
-def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+@overload
+def custom_fwd(fwd: F, *, device_type: str, cast_inputs: dtype | None = None) -> F: ...
+@overload
+def custom_fwd(fwd: None = None, *, device_type: str, cast_inputs: dtype | None = None) -> Callable[[F], F]: ...
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
+) -> Callable[..., Any]:
     """Decorate ``forward`` of a custom Function, so that :func:`custom_bwd` knows whether autocast was on.
 
     Args:
@@ -194,7 +202,11 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
     return decorate_fwd
 
 
-def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+@overload
+def custom_bwd(bwd: F, *, device_type: str) -> F: ...
+@overload
+def custom_bwd(bwd: None = None, *, device_type: str) -> Callable[[F], F]: ...
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
     """Decorate ``backward`` of a custom Function: it runs with autocast as ``forward`` did.
 
     Args:

@@ -5,7 +5,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
@@ -95,7 +95,15 @@ class GradScaler:
             self._growth_tracker = self._init_growth_tracker
         return self._scale
 
-    def scale(self, outputs: Any) -> Any:
+    @overload
+    def scale(self, outputs: Tensor) -> Tensor: ...
+    @overload
+    def scale(self, outputs: list[Tensor]) -> list[Tensor]: ...
+    @overload
+    def scale(self, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]: ...
+    @overload
+    def scale(self, outputs: Iterable[Tensor]) -> Iterable[Tensor]: ...
+    def scale(self, outputs: Tensor | Iterable[Tensor]) -> Tensor | Iterable[Tensor]:
         """Multiply a tensor, or all tensors of an iterable, by the scale.
 
         Args:

@@ -1,15 +1,23 @@
 """The two ways into the engine: ``backward`` accumulates into ``.grad``, ``grad`` returns gradients."""
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from .. import _core
-from .._core import GraphError, Tensor
+from .._core import GraphError, Node, Tensor
 
-#: A tensor, or a pair of a node and an output number (:class:`rgrad.autograd.graph.GradientEdge`), or several.
-TensorsOrEdges = Any
-OptionalTensors = Tensor | Sequence[Tensor | None] | None
+if TYPE_CHECKING:
+    from .graph import GradientEdge
+
+#: A tensor, or in its place an edge of the graph: a pair of a node and an output number.
+TensorOrEdge: TypeAlias = "Tensor | GradientEdge | tuple[Node, int]"
+TensorsOrEdges: TypeAlias = "TensorOrEdge | Sequence[TensorOrEdge] | Iterator[TensorOrEdge]"
+OptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None] | None
+K = TypeVar("K")
+V = TypeVar("V", bound=TensorOrEdge)
 
 
 def _several(value: Any) -> tuple[Any, ...]:
@@ -23,7 +31,7 @@ def backward(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     grad_variables: OptionalTensors = None,
-    inputs: Any = None,
+    inputs: TensorsOrEdges | dict[str, V] | None = None,
     *,
     strict: bool = False,
 ) -> None:
@@ -63,9 +71,52 @@ def backward(
     _core._run_backward(tensors, grad_tensors, keep, create_graph, inputs, True, True, False, strict)
 
 
+@overload
 def grad(
     outputs: TensorsOrEdges,
-    inputs: Any,
+    inputs: dict[K, V],
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Literal[False] | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    strict: bool = False,
+) -> dict[K, Tensor]: ...
+@overload
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: dict[K, V],
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    *,
+    materialize_grads: Literal[True],
+    strict: bool = False,
+) -> dict[K, Tensor]: ...
+@overload
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: dict[K, V],
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    *,
+    allow_unused: Literal[True],
+    is_grads_batched: bool = False,
+    materialize_grads: Literal[False] = False,
+    strict: bool = False,
+) -> dict[K, Tensor | None]: ...
+@overload
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: dict[K, V],
     grad_outputs: OptionalTensors = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -75,7 +126,62 @@ def grad(
     materialize_grads: bool = False,
     *,
     strict: bool = False,
-) -> Any:
+) -> dict[K, Tensor] | dict[K, Tensor | None]: ...
+@overload
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Literal[False] | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    strict: bool = False,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    *,
+    materialize_grads: Literal[True],
+    strict: bool = False,
+) -> tuple[Tensor, ...]: ...
+@overload
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges,
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    strict: bool = False,
+) -> tuple[Tensor | None, ...]: ...
+def grad(
+    outputs: TensorsOrEdges,
+    inputs: TensorsOrEdges | dict[K, V],
+    grad_outputs: OptionalTensors = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    strict: bool = False,
+) -> dict[K, Tensor] | dict[K, Tensor | None] | tuple[Tensor | None, ...]:
     """Compute the vector-Jacobian product of ``outputs`` with respect to ``inputs``, and leave ``.grad`` as it is.
 
     Args:
@@ -119,7 +225,8 @@ def grad(
             "materialize_grads": materialize_grads,
             "strict": strict,
         }
-        return _core._ask_torch_function(grad, of + by, (of, by), named)
+        answer: tuple[Tensor | None, ...] = _core._ask_torch_function(grad, of + by, (of, by), named)
+        return answer
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -137,6 +244,8 @@ def grad(
     if inputs is None:
         raise TypeError("inputs must be a Tensor or a sequence of Tensors, but got NoneType")
     if is_grads_batched:
+        if isinstance(inputs, Iterator):
+            inputs = tuple(inputs)
         from ._batched import grad_of_batch
 
         result = grad_of_batch(

@@ -16,6 +16,11 @@ BackwardCFunction = _core._FunctionCtx
 T = TypeVar("T")
 
 
+def _any_arguments(method: Callable[..., T]) -> Callable[..., T]:
+    """Subclasses override the method with parameters of their own, which type checkers shall let them."""
+    return method
+
+
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     """Fill ``ctx`` from the ``inputs`` and the ``output`` of ``forward``, which takes no ``ctx`` then."""
     raise NotImplementedError("setup_context is not implemented.")
@@ -121,6 +126,7 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
+    @_any_arguments
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradient of each argument of ``forward``, given those of its outputs.
 
@@ -143,6 +149,7 @@ class Function(metaclass=FunctionMeta):
     _inherited_backward = backward
 
     @staticmethod
+    @_any_arguments
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangent of each output of ``forward``, given those of its arguments.
 
@@ -162,6 +169,7 @@ class Function(metaclass=FunctionMeta):
         )
 
     @staticmethod
+    @_any_arguments
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
         """Compute the operation for a batch.
 

@@ -6,89 +6,30 @@ depends on an input is an error, else zeros.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from .. import _core
 from .._core import Tensor
 from .._transforms.levels import basis, batching
 from ._batched import stacked
+from ._functional_arguments import (
+    Func,
+    _called,
+    _prepared,
+    _require_curvature,
+    _require_history,
+    _tensors,
+    _vector,
+)
 from .backward import grad
 from .forward_ad import dual_level, make_dual, unpack_dual
 from .grad_mode import enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
-Func = Callable[..., Any]
-
-
-def _tensors(value: Any, what: str, where: str) -> tuple[bool, tuple[Tensor, ...]]:
-    """Whether ``value`` is a tuple, and its tensors."""
-    is_tuple = isinstance(value, tuple)
-    entries = value if is_tuple else (value,)
-    for i, entry in enumerate(entries):
-        if not isinstance(entry, Tensor):
-            which = f"value at index {i}" if is_tuple else f"given {what}"
-            raise TypeError(
-                f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but the {which} has type "
-                f"{type(entry)}."
-            )
-    return is_tuple, entries
-
-
-def _prepared(inputs: tuple[Tensor, ...], create_graph: bool, need_graph: bool = True) -> tuple[Tensor, ...]:
-    # Always new tensors: a tensor that the function reaches other than by its arguments is a constant.
-    return tuple(
-        x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph) for x in inputs
-    )
-
-
-def _called(func: Func, inputs: tuple[Tensor, ...], where: str) -> tuple[bool, tuple[Tensor, ...]]:
-    return _tensors(func(*inputs), "outputs of the user-provided function", where)
-
-
-def _require_history(outputs: tuple[Tensor, ...], strict: bool) -> None:
-    if strict:
-        for i, out in enumerate(outputs):
-            if not out.requires_grad:
-                raise RuntimeError(
-                    f"Output {i} of the user-provided function does not require gradients. The outputs must be "
-                    "computed in a differentiable manner from the input when running in strict mode."
-                )
-
-
-def _require_curvature(gradient: tuple[Tensor | None, ...], strict: bool) -> None:
-    if strict:
-        for i, g in enumerate(gradient):
-            if g is not None and not g.requires_grad:
-                raise RuntimeError(
-                    "While computing the hessian, found that the jacobian of the user-provided function with respect "
-                    f"to input {i} is independent of the input. This is not allowed in strict mode. You should ensure "
-                    "that your function is twice differentiable and that the jacobian depends on the inputs (this "
-                    "would be violated by a linear function for example)."
-                )
-
-
-def _check_vector(v: tuple[Tensor, ...], other: tuple[Tensor, ...], is_tuple: bool) -> None:
-    if len(v) != len(other):
-        if is_tuple:
-            raise RuntimeError(f"v is a tuple of invalid length: should be {len(other)} but got {len(v)}.")
-        raise RuntimeError("The given v should contain a single Tensor.")
-    for i, (one, like) in enumerate(zip(v, other, strict=True)):
-        if one.shape != like.shape:
-            entry = f"Entry {i} in " if is_tuple else ""
-            raise RuntimeError(f"{entry}v has invalid size: should be {like.shape} but got {one.shape}.")
-
-
-def _vector(v: Any, like: tuple[Tensor, ...], is_tuple: bool, where: str, needs: str) -> tuple[Tensor, ...]:
-    """The given vector, detached and of fitting shapes; None is 1 where one number is asked for."""
-    if v is not None:
-        _, entries = _tensors(v, "v", where)
-        fitted = tuple(x.detach() if not x.requires_grad else x for x in entries)
-        _check_vector(fitted, like, is_tuple)
-        return fitted
-    if len(like) != 1 or like[0].numel() != 1:
-        raise RuntimeError(f"The vector v can only be None if {needs}.")
-    return (_core.ones_like(like[0]).detach(),)
+Tensors = tuple[Tensor, ...]
+Inputs = TypeVar("Inputs", Tensor, Tensors)
+Outputs = TypeVar("Outputs", Tensor, Tensors)
 
 
 def _grad(
@@ -105,7 +46,7 @@ def _grad(
     if not pairs:
         return (None,) * len(inputs)
     outs, vecs = zip(*pairs, strict=True)
-    found: tuple[Tensor | None, ...] = grad(
+    return grad(
         outs,
         inputs,
         vecs,
@@ -114,7 +55,6 @@ def _grad(
         allow_unused=True,
         is_grads_batched=is_grads_batched,
     )
-    return found
 
 
 def _filled(
@@ -157,7 +97,13 @@ def _result(values: tuple[Tensor, ...], create_graph: bool, is_tuple: bool) -> A
     return done if is_tuple else done[0]
 
 
-def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Callable[..., Outputs],
+    inputs: Inputs,
+    v: Tensor | Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Outputs, Inputs]:
     """Compute ``func(inputs)`` and the vector-Jacobian product ``vᵀ J``.
 
     Args:
@@ -192,7 +138,13 @@ def vjp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
     return _result(outs, create_graph, many_out), _result(found, create_graph, many_in)
 
 
-def jvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Callable[..., Outputs],
+    inputs: Tensor | Tensors,
+    v: Tensor | Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Outputs, Outputs]:
     """Compute ``func(inputs)`` and the Jacobian-vector product ``J v``, by two backward passes.
 
     Args:
@@ -248,9 +200,45 @@ def _check_strategy(strategy: str, where: str, name: str) -> None:
         )
 
 
+@overload
+def jacobian(
+    func: Callable[..., Tensor],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Tensor: ...
+@overload
+def jacobian(
+    func: Callable[..., Tensor],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Tensors: ...
+@overload
+def jacobian(
+    func: Callable[..., Tensors],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Tensors: ...
+@overload
+def jacobian(
+    func: Callable[..., Tensors],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> tuple[Tensors, ...]: ...
 def jacobian(
     func: Func,
-    inputs: Any,
+    inputs: Tensor | Tensors,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -404,9 +392,27 @@ def _single_number(out: Any, where: str, strict: bool) -> Tensor:
     return outs[0]
 
 
+@overload
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: Tensor,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Tensor: ...
+@overload
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> tuple[Tensors, ...]: ...
 def hessian(
     func: Func,
-    inputs: Any,
+    inputs: Tensor | Tensors,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -461,7 +467,13 @@ def hessian(
     return found if many_in else found[0][0]
 
 
-def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Callable[..., Tensor],
+    inputs: Inputs,
+    v: Tensor | Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Tensor, Inputs]:
     """Compute ``func(inputs)`` and ``vᵀ H`` with the Hessian H, by a backward pass over a backward pass.
 
     Args:
@@ -498,7 +510,13 @@ def vhp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, stri
     return _result((out,), create_graph, False), _result(found, create_graph, many_in)
 
 
-def hvp(func: Func, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Callable[..., Tensor],
+    inputs: Inputs,
+    v: Tensor | Tensors | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Tensor, Inputs]:
     """Compute ``func(inputs)`` and ``H v`` with the Hessian H, by three backward passes.
 
     For twice continuously differentiable functions H is symmetric and :func:`vhp` gives the same for less.

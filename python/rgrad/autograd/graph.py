@@ -282,7 +282,7 @@ def register_multi_grad_hook(
     fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
     *,
     mode: Literal["all", "any"] = "all",
-) -> Any:
+) -> _MultiHandle:
     """Register a hook that waits for the gradients of several tensors.
 
     Args:

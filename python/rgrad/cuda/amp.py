@@ -1,12 +1,16 @@
 """Mixed precision under the names that ``rgrad.amp`` replaces. There are no CUDA devices: both are off."""
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 from .. import _core
+from .._core import dtype
 from ..amp import autocast_mode, grad_scaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class autocast(autocast_mode.autocast):
@@ -44,7 +48,11 @@ class GradScaler(grad_scaler.GradScaler):
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
-def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
+@overload
+def custom_fwd(fwd: F, *, cast_inputs: dtype | None = None) -> F: ...
+@overload
+def custom_fwd(fwd: None = None, *, cast_inputs: dtype | None = None) -> Callable[[F], F]: ...
+def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: dtype | None = None) -> Callable[..., Any]:
     """The old name of :func:`rgrad.amp.custom_fwd` with ``device_type="cuda"``.
 
     Args:
@@ -52,10 +60,12 @@ def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
         cast_inputs: The dtype of its float inputs where autocast is on.
     """
     _deprecated("custom_fwd")
+    if fwd is None:
+        return autocast_mode.custom_fwd(device_type="cuda", cast_inputs=cast_inputs)
     return autocast_mode.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
-def custom_bwd(bwd: Any) -> Any:
+def custom_bwd(bwd: F) -> F:
     """The old name of :func:`rgrad.amp.custom_bwd` with ``device_type="cuda"``.
 
     Args:

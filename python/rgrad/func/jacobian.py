@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from .. import _core
 from .._core import Tensor
@@ -14,6 +14,9 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 from .reverse import vjp_with_argnums
 
 __all__ = ["hessian", "jacrev"]
+
+P = ParamSpec("P")
+Aux = TypeVar("Aux")
 
 
 def _rows(
@@ -45,6 +48,24 @@ def _rows(
     return [_core.cat(column, 0) for column in zip(*parts, strict=True)]
 
 
+@overload
+def jacrev(
+    func: Callable[P, tuple[Any, Aux]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(
+    func: Callable[P, Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[P, Any]: ...
 def jacrev(
     func: Callable[..., Any],
     argnums: Argnums = 0,
@@ -107,7 +128,7 @@ def jacrev(
     return wrapper
 
 
-def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+def hessian(func: Callable[P, Any], argnums: Argnums = 0) -> Callable[P, Any]:
     """A function that computes the second derivatives of ``func``: forward mode over backward passes.
 
     Args:

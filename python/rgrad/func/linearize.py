@@ -1,7 +1,7 @@
 """``linearize``: a function for products with the Jacobian at one point."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import _core
 from .._core import Tensor
@@ -12,8 +12,10 @@ from .reverse import gradients_of, vjp
 
 __all__ = ["linearize"]
 
+Output = TypeVar("Output")
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+
+def linearize(func: Callable[..., Output], *primals: Any) -> tuple[Output, Callable[..., Output]]:
     """The output of ``func(*primals)``, and a function for products with its Jacobian there.
 
     ``func`` is called once; the function multiplies by what that call left, which it keeps alive: the derivative of the

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from .. import _core
 from .._core import Tensor
@@ -15,8 +15,12 @@ from ..utils._pytree import tree_flatten, tree_map_, tree_unflatten
 
 __all__ = ["grad", "grad_and_value", "vjp"]
 
+P = ParamSpec("P")
+Output = TypeVar("Output")
+Aux = TypeVar("Aux")
 
-def _no_saved_tensors_hooks(func: Callable[..., Any]) -> Callable[..., Any]:
+
+def _no_saved_tensors_hooks(func: Callable[P, Output]) -> Callable[P, Output]:
     """Refuse hooks on saved tensors during a transform: they would see tensors of its level."""
     message = (
         "func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Enter saved_tensors_hooks outside of "
@@ -24,7 +28,7 @@ def _no_saved_tensors_hooks(func: Callable[..., Any]) -> Callable[..., Any]:
     )
 
     @wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Output:
         with disable_saved_tensors_hooks(message):
             return func(*args, **kwargs)
 
@@ -87,6 +91,18 @@ def _grad_and_value(
         )
 
 
+@overload
+def grad(func: Callable[P, Tensor], argnums: Argnums = 0, has_aux: Literal[False] = False) -> Callable[P, Any]: ...
+@overload
+def grad(
+    func: Callable[P, tuple[Tensor, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def grad(
+    func: Callable[P, tuple[Tensor, Aux]], argnums: Argnums, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def grad(func: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the gradient of ``func``.
 
@@ -122,6 +138,22 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     return wrapper
 
 
+@overload
+def grad_and_value(
+    func: Callable[P, Tensor], argnums: Argnums = 0, has_aux: Literal[False] = False
+) -> Callable[P, tuple[Any, Tensor]]: ...
+@overload
+def grad_and_value(
+    func: Callable[P, tuple[Tensor, Aux]], argnums: Argnums = 0, *, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, tuple[Tensor, Aux]]]: ...
+@overload
+def grad_and_value(
+    func: Callable[P, tuple[Tensor, Aux]], argnums: Argnums, has_aux: Literal[True]
+) -> Callable[P, tuple[Any, tuple[Tensor, Aux]]]: ...
+@overload
+def grad_and_value(
+    func: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False
+) -> Callable[P, tuple[Any, Any]]: ...
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that computes the gradient of ``func`` and its output.
 
@@ -155,7 +187,9 @@ def _pretty(spec: Any) -> str:
 
 
 @_no_saved_tensors_hooks
-def vjp_with_argnums(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> Any:
+def vjp_with_argnums(
+    func: Callable[..., Any], primals: tuple[Any, ...], argnums: Any, has_aux: bool
+) -> tuple[Any, ...]:
     """:func:`vjp` by some of the arguments; ``argnums`` None means all."""
     api = "vjp(f, *primals)"
     with tracking() as level:
@@ -189,7 +223,17 @@ def vjp_with_argnums(func: Callable[..., Any], primals: tuple[Any, ...], argnums
     return (result, vjp_fn, aux) if has_aux else (result, vjp_fn)
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(
+    func: Callable[..., Output], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[Output, Callable[..., tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    func: Callable[..., tuple[Output, Aux]], *primals: Any, has_aux: Literal[True]
+) -> tuple[Output, Callable[..., tuple[Any, ...]], Aux]: ...
+@overload
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """The output of ``func(*primals)``, and a function for products with its Jacobian from the left.
 
     Args:

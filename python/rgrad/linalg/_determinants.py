@@ -116,7 +116,7 @@ def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @operation("linalg_slogdet")
-def slogdet(A: Tensor, *, out: tuple[Tensor, ...] | None = None) -> Any:
+def slogdet(A: Tensor, *, out: tuple[Tensor, ...] | None = None) -> return_types.linalg_slogdet:
     """Compute the signs of determinants, and the logarithms of their magnitudes.
 
     Args:

@@ -84,7 +84,7 @@ _cholesky_apply = primitive(
 @operation("linalg_cholesky_ex")
 def cholesky_ex(
     A: Tensor, *, upper: bool = False, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
-) -> Any:
+) -> return_types.linalg_cholesky_ex:
     """Compute the Cholesky factors of symmetric matrices, and which have none.
 
     Args:
@@ -250,7 +250,7 @@ _qr_apply = primitive("LinalgQr", _qr_values, _qr_vjp, _qr_jvp, keywords=1, shap
 
 
 @operation("linalg_qr")
-def qr(A: Tensor, mode: str = "reduced", *, out: tuple[Tensor, ...] | None = None) -> Any:
+def qr(A: Tensor, mode: str = "reduced", *, out: tuple[Tensor, ...] | None = None) -> return_types.linalg_qr:
     """Compute ``A = Q @ R`` with orthonormal columns of ``Q`` and upper triangular ``R``.
 
     Args:
@@ -383,7 +383,7 @@ def _factored(A: Tensor, pivot: bool, check: bool = False) -> tuple[Tensor, Tens
 @operation("linalg_lu_factor_ex")
 def lu_factor_ex(
     A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
-) -> Any:
+) -> return_types.linalg_lu_factor_ex:
     """Compute LU factorisations in the compact form that :func:`lu_solve` takes, and which matrices are singular.
 
     Args:
@@ -408,7 +408,7 @@ def lu_factor_ex(
 
 
 @operation("linalg_lu_factor")
-def lu_factor(A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | None = None) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | None = None) -> return_types.linalg_lu_factor:
     """Compute LU factorisations in the compact form that :func:`lu_solve` takes.
 
     Args:
@@ -439,7 +439,7 @@ def lu_unpack(
     unpack_pivots: bool = True,
     *,
     out: tuple[Tensor, ...] | None = None,
-) -> Any:
+) -> return_types.lu_unpack:
     """Give the factors of a compact LU factorisation.
 
     Args:
@@ -482,7 +482,7 @@ def lu_unpack(
 
 
 @operation("linalg_lu")
-def lu(A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | None = None) -> Any:
+def lu(A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | None = None) -> return_types.linalg_lu:
     """Compute ``A = P @ L @ U``: a permutation, a lower triangular factor with ones, and an upper triangular one.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from .. import _core, return_types
 from .._checked import operation
@@ -133,7 +133,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
 
 
 @operation("qr")
-def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = None) -> return_types.qr:
     """Compute QR factorisations; see :func:`rgrad.linalg.qr`.
 
     Args:
@@ -154,7 +154,7 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
 @operation("svd")
 def svd(
     input: Tensor, some: bool = True, compute_uv: bool = True, *, out: tuple[Tensor, ...] | None = None
-) -> tuple[Tensor, ...]:
+) -> return_types.svd:
     """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`.
 
     Args:
@@ -179,7 +179,7 @@ def svd(
 
 
 @operation("slogdet")
-def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> return_types.slogdet:
     """Compute the signs and logarithms of determinants; see :func:`rgrad.linalg.slogdet`.
 
     Args:
@@ -193,14 +193,29 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> tuple[Te
         >>> rgrad.slogdet(rgrad.eye(2)).logabsdet
         tensor(0.)
     """
-    made: tuple[Tensor, ...] = return_types.slogdet(*_slogdet(input))
-    return made
+    return return_types.slogdet(*_slogdet(input))
 
 
+@overload
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: Literal[False] = False, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def lu(
+    A: Tensor, pivot: bool = True, *, get_infos: Literal[True], out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def lu(
+    A: Tensor, pivot: bool, get_infos: Literal[True], out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, Tensor, Tensor]: ...
+@overload
+def lu(
+    A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
+) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]: ...
 @operation("lu")
 def lu(
     A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor, Tensor] | tuple[Tensor, Tensor, Tensor]:
     """Compute LU factorisations; see :func:`rgrad.linalg.lu_factor`.
 
     Args:
@@ -220,8 +235,11 @@ def lu(
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    made = tuple(lu_factor_ex(A, pivot=pivot)) if get_infos else tuple(lu_factor(A, pivot=pivot))
-    return made
+    if get_infos:
+        LU, pivots, infos = lu_factor_ex(A, pivot=pivot)
+        return LU, pivots, infos
+    LU, pivots = lu_factor(A, pivot=pivot)
+    return LU, pivots
 
 
 @operation("lu_solve")
@@ -254,7 +272,7 @@ def triangular_solve(
     unitriangular: bool = False,
     *,
     out: tuple[Tensor, ...] | None = None,
-) -> tuple[Tensor, ...]:
+) -> return_types.triangular_solve:
     """Solve with triangular matrices; see :func:`rgrad.linalg.solve_triangular`.
 
     Args:

@@ -53,7 +53,7 @@ def _checked_uplo(name: str, UPLO: str) -> str:
 
 
 @operation("linalg_eigh")
-def eigh(A: Tensor, UPLO: str = "L", *, out: tuple[Tensor, ...] | None = None) -> Any:
+def eigh(A: Tensor, UPLO: str = "L", *, out: tuple[Tensor, ...] | None = None) -> return_types.linalg_eigh:
     """Compute the eigenvalues and eigenvectors of symmetric matrices.
 
     Args:
@@ -168,7 +168,7 @@ _svd_apply = primitive("LinalgSvd", _svd_values, _svd_vjp, _svd_jvp, keywords=1,
 @operation("linalg_svd")
 def svd(
     A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: tuple[Tensor, ...] | None = None
-) -> Any:
+) -> return_types.linalg_svd:
     """Compute the singular value decomposition, ``A = U @ diag(S) @ Vh``.
 
     Args:
@@ -354,7 +354,7 @@ def matrix_rank(
 
 
 @operation("linalg_lstsq")
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> return_types.linalg_lstsq:
     """Solve the least squares problem ``min ||A @ X - B||``; of several solutions the smallest.
 
     Args:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import _core, return_types
 from .._checked import operation
 from .._core import Tensor
@@ -13,7 +11,9 @@ from ._solve import SINGULAR, SINGULAR_SOLVE, _unchecked_inv, solve
 
 
 @operation("linalg_inv_ex")
-def inv_ex(A: Tensor, *, check_errors: bool = False, out: tuple[Tensor, ...] | None = None) -> Any:
+def inv_ex(
+    A: Tensor, *, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
+) -> return_types.linalg_inv_ex:
     """Compute the inverses of square matrices, and which have none.
 
     Args:
@@ -43,7 +43,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: tuple[Tensor, ...] | N
 @operation("linalg_solve_ex")
 def solve_ex(
     A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
-) -> Any:
+) -> return_types.linalg_solve_ex:
     """Solve systems of linear equations as :func:`solve` does, and tell which matrices are singular.
 
     Args:

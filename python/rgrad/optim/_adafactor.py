@@ -1,7 +1,7 @@
 """Adafactor."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
@@ -9,7 +9,7 @@ from .._info import finfo
 from ._batch import Batch
 from ._loaded import check_entry
 from ._update import Steps
-from .optimizer import Optimizer, Params, checked_rate, option, scalar_state
+from .optimizer import Loss, Optimizer, Params, checked_rate, option, scalar_state
 
 
 def _shapes(grad: Tensor) -> dict[str, tuple[int, ...]]:
@@ -90,7 +90,13 @@ class Adafactor(Optimizer):
         for name, shape in _shapes(grad).items():
             state[name] = _core.zeros(shape, dtype=grad.dtype, device=grad.device)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 

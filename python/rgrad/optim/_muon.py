@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
 from ._update import Steps, Update, Values, Write
-from .optimizer import Optimizer, Params, checked_rate, option
+from .optimizer import Loss, Optimizer, Params, checked_rate, option
 
 
 def _orthogonal(update: Tensor, coefficients: Sequence[float], steps: int, eps: float) -> Tensor:
@@ -109,7 +109,13 @@ class Muon(Optimizer):
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["momentum_buffer"] = _core.zeros_like(grad)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 

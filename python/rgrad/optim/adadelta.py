@@ -1,13 +1,13 @@
 """Adadelta."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
 from ._update import Update, Values, Write, plus, plus_product
-from .optimizer import Optimizer, Params, checked, checked_rate, option, scalar_state
+from .optimizer import Loss, Optimizer, Params, checked, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -75,7 +75,13 @@ class Adadelta(Optimizer):
         state["square_avg"] = _core.zeros_like(param)
         state["acc_delta"] = _core.zeros_like(param)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 

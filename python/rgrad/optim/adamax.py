@@ -1,13 +1,13 @@
 """Adamax."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
 from ._update import Update, Values, Write, plus, plus_quotient
-from .optimizer import Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
+from .optimizer import Loss, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -73,7 +73,13 @@ class Adamax(Optimizer):
         state["exp_avg"] = _core.zeros_like(param)
         state["exp_inf"] = _core.zeros_like(param)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat, TypeVar
 
 from .. import _core
 from .._core import Tensor
 from ..autograd.grad_mode import enable_grad, no_grad
 from .optimizer import Optimizer, Params, checked_rate, option
+
+Loss = TypeVar("Loss", bound=SupportsFloat)
 
 
 class _Point(NamedTuple):
@@ -213,7 +215,7 @@ class LBFGS(Optimizer):
         return bring_back
 
     @no_grad()
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Loss]) -> Loss:  # type: ignore[override]
         """Iterate until the loss, the gradient or the parameters hardly change; returns the loss before.
 
         Args:
@@ -227,7 +229,7 @@ class LBFGS(Optimizer):
             bring_back()
             raise
 
-    def _steps(self, closure: Callable[[], Any]) -> Any:
+    def _steps(self, closure: Callable[[], Loss]) -> Loss:
         group = self.param_groups[0]
         rate = float(option(group["lr"], False))
         search = group["line_search_fn"]
@@ -235,7 +237,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
 
-        def evaluate() -> Any:
+        def evaluate() -> Loss:
             with enable_grad():
                 return closure()
 

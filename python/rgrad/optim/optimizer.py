@@ -6,7 +6,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import _core
 from .._core import Tensor, _set_grad_enabled, is_grad_enabled
@@ -20,6 +20,8 @@ from ._update import Steps, Update, Write, check_write
 Params = Iterable[Any]
 ParamsT = Iterable[Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
+#: What a closure returns.
+Loss = TypeVar("Loss")
 
 _global_pre_hooks: Hooks = OrderedDict()
 _global_post_hooks: Hooks = OrderedDict()
@@ -245,7 +247,7 @@ class Optimizer:
         raise NotImplementedError
 
     @staticmethod
-    def _loss(closure: Callable[[], Any] | None) -> Any:
+    def _loss(closure: Callable[[], Loss] | None) -> Loss | None:
         if closure is None:
             return None
         with enable_grad():
@@ -258,7 +260,7 @@ class Optimizer:
 
     # What the steps of most optimizers are made of.
 
-    def _run(self, closure: Callable[[], Any] | None) -> Any:
+    def _run(self, closure: Callable[[], Loss] | None) -> Loss | None:
         """Compute the loss again, and step each group, without recording unless the step is differentiable."""
         loss = self._loss(closure)
         mode = is_grad_enabled()

@@ -1,13 +1,13 @@
 """Rprop."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
 from ._update import Update, Values, Write, where
-from .optimizer import Optimizer, Params, checked_rate, option, scalar_state
+from .optimizer import Loss, Optimizer, Params, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -69,7 +69,13 @@ class Rprop(Optimizer):
         state["prev"] = _core.zeros_like(param)
         state["step_size"] = _core.full_like(grad.detach(), float(option(group["lr"], False)))
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch, Started
 from ._update import Update, Values, Write, plus
-from .optimizer import Optimizer, Params, checked_fused, option
+from .optimizer import Loss, Optimizer, Params, checked_fused, option
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -87,7 +87,13 @@ class SGD(Optimizer):
         )
         checked_fused(fused, foreach, differentiable)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Update all parameters that have a gradient; returns what ``closure`` returned."""
         return self._run(closure)
 

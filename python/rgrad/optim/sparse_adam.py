@@ -1,11 +1,11 @@
 """SparseAdam."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 from .._core import Tensor
 from ._batch import Batch, Started
-from .optimizer import Optimizer, Params, checked_betas, checked_rate
+from .optimizer import Loss, Optimizer, Params, checked_betas, checked_rate
 
 
 class SparseAdam(Optimizer):
@@ -33,7 +33,13 @@ class SparseAdam(Optimizer):
         checked_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], Loss]) -> Loss: ...
+    @overload
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
+    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
         """Refuse dense gradients; returns what ``closure`` returned if no parameter has a gradient.
 
         Raises:

@@ -5,7 +5,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import _core
 from .._core import Tensor
@@ -36,6 +36,7 @@ __all__ = [
     "set_checkpoint_early_stop",
 ]
 
+Output = TypeVar("Output")
 ContextFn = Callable[[], tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]]
 
 _early_stop_set: bool | None = None
@@ -327,7 +328,7 @@ def _described(x: Tensor) -> str:
 
 
 def _without_reentrant(
-    function: Callable[..., Any],
+    function: Callable[..., Output],
     preserve: bool,
     context_fn: ContextFn,
     determinism_check: str,
@@ -335,7 +336,7 @@ def _without_reentrant(
     early_stop: bool,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Any:
+) -> Output:
     debug = debug if _debug_set is None else _debug_set
     if debug and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
@@ -385,7 +386,7 @@ def _chosen(use_reentrant: bool | None, name: str) -> bool:
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., Output],
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: ContextFn = noop_context_fn,
@@ -393,7 +394,7 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     **kwargs: Any,
-) -> Any:
+) -> Output:
     """Run ``function(*args, **kwargs)`` so that its intermediate values are not kept, but computed again in backward.
 
     Args:
@@ -425,7 +426,8 @@ def checkpoint(
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if context_fn is not noop_context_fn or debug is not False:
         raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
-    return CheckpointFunction.apply(function, preserve, *args)
+    made: Output = CheckpointFunction.apply(function, preserve, *args)
+    return made
 
 
 def checkpoint_sequential(

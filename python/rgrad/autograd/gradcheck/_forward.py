@@ -196,24 +196,11 @@ def check_batched_cotangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> N
     """A backward pass over a batch of cotangents gives what it gives for each."""
     wanted = [x for x in inputs if _is_wanted(x)]
     for o, out in enumerate(out for out in as_tuple(fn(*inputs)) if out.requires_grad):
-
-        def pull(vector: Tensor, batched: bool = False, out: Tensor = out) -> list[Tensor]:
-            return list(
-                grad(
-                    out,
-                    wanted,
-                    vector,
-                    retain_graph=True,
-                    materialize_grads=not batched,
-                    allow_unused=True,
-                    is_grads_batched=batched,
-                )
-            )
-
         vectors = [_direction(out, seed) for seed in (1, 2)]
-        singles = [pull(v) for v in vectors]
+        singles = [list(grad(out, wanted, v, retain_graph=True, materialize_grads=True)) for v in vectors]
         try:
-            batch = pull(_core.stack(vectors), True)
+            stacked = _core.stack(vectors)
+            batch = grad(out, wanted, stacked, retain_graph=True, allow_unused=True, is_grads_batched=True)
         except RuntimeError as error:
             raise BadGradient(f"While computing batched gradients, got: {error}\n\n{_ADVICE_BACKWARD}") from error
         filled = [

@@ -1,7 +1,7 @@
 """Rows of a table by their indices."""
 
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from ... import _core
 from ..._core import Tensor
@@ -25,7 +25,7 @@ def _check(name: str, input: Tensor, weight: Tensor, sparse: bool) -> None:
 def _limit_norms(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used, in place, to a norm of `max_norm` at most."""
     table = weight.detach()
-    rows = cast(Tensor, index.detach().reshape(-1).unique())
+    rows = index.detach().reshape(-1).unique()
     if rows.numel() == 0:
         return
     used = table.index_select(0, rows)

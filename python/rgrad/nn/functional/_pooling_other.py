@@ -1,12 +1,13 @@
 """Pooling by powers and by windows whose places are drawn, and the partial inverse of max pooling."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from ... import _core
 from ..._core import Tensor
 from ..._overridable import overridable
-from ._pooling import Pair, Size, avg_pool1d, avg_pool2d, avg_pool3d
+from ._max_pooling import Pair
+from ._pooling import Size, avg_pool1d, avg_pool2d, avg_pool3d
 
 
 def _each(size: Any, count: int) -> list[Any]:
@@ -161,6 +162,43 @@ def fractional_max_pool2d_with_indices(
     return pair
 
 
+@overload
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: Literal[False] = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    *,
+    return_indices: Literal[True],
+    _random_samples: Tensor | None = None,
+) -> Pair: ...
+@overload
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None,
+    output_ratio: float | Sequence[float] | None,
+    return_indices: Literal[True],
+    _random_samples: Tensor | None = None,
+) -> Pair: ...
+@overload
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor | Pair: ...
 @overridable("input")
 def fractional_max_pool2d(
     input: Tensor,
@@ -229,6 +267,43 @@ def fractional_max_pool3d_with_indices(
     return pair
 
 
+@overload
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: Literal[False] = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    *,
+    return_indices: Literal[True],
+    _random_samples: Tensor | None = None,
+) -> Pair: ...
+@overload
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None,
+    output_ratio: float | Sequence[float] | None,
+    return_indices: Literal[True],
+    _random_samples: Tensor | None = None,
+) -> Pair: ...
+@overload
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    output_size: Size | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor | Pair: ...
 @overridable("input")
 def fractional_max_pool3d(
     input: Tensor,
