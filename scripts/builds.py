@@ -107,7 +107,9 @@ def captured() -> Iterator[Callable[[], str]]:
 
 def run_process(words: Sequence[str], env: Mapping[str, str]) -> int:
     """Run a program in the clone's root; add what it used to the seconds of this thread."""
-    process = subprocess.Popen(words, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=THREAD.sink, stderr=THREAD.sink)
+    process = subprocess.Popen(
+        words, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=THREAD.sink, stderr=THREAD.sink
+    )
     try:
         _, status, usage = os.wait4(process.pid, 0)
     except KeyboardInterrupt:
@@ -236,7 +238,7 @@ def ensure_venv(venv: Path) -> None:
 
 
 def requirements(*extras: str) -> list[str]:
-    """The package's dependencies with those of `extras`, maturin, and what RGRAD_WITH adds, as pyproject.toml states them."""
+    """What pyproject.toml states: dependencies, those of `extras`, and maturin; and what RGRAD_WITH adds."""
     table = project()
     meta, build = table["project"], table["build-system"]
     assert isinstance(meta, dict)
@@ -266,8 +268,8 @@ def ensure_packages(venv: Path, wanted: list[str]) -> None:
 # ------------------------------------------------------------------------------------------------------- builds
 
 NATIVE = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml", "src")]
-# Settings for working on rgrad and for its tests. They are those of the package `rgrad` alone: its dependencies and kernels are
-# compiled once, with the release's settings, for the tests, the module to work with and the wheel (Cargo.toml).
+# Settings for working on rgrad and for its tests. They are those of the package `rgrad` alone: its dependencies and
+# kernels are compiled once, as for a release, for the tests, the module to work with and the wheel (Cargo.toml).
 WORK = {
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "256",
     "CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS": "true",
@@ -279,7 +281,7 @@ WORK = {
 
 
 def build(*extras: str, work: bool = True) -> int:
-    """Bring `.venv` up to date: packages, and rgrad to work with or as shipped (Python files are used where they lie)."""
+    """Bring `.venv` up to date: packages, and rgrad to work with or as shipped. Python files are used as they lie."""
     ensure_packages(VENV, requirements(*extras))
     module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     locked = (ROOT / "Cargo.lock").exists()

@@ -108,7 +108,7 @@ BESIDE_CARGO = ("ruff", "mypy", "stubtest")
 
 
 def chosen(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The sections that are named, and the arguments for the last of them: what follows, from the first other word on."""
+    """The sections that are named, and the arguments for the last of them: all from the first other word on."""
     named: list[str] = []
     for word in words:
         if word not in SECTIONS:

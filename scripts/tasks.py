@@ -52,6 +52,7 @@ HELP = """\
 # For an environment in which rgrad is not installed: the package as it lies in the clone.
 IN_PLACE = {"PYTHONPATH": str(ROOT / "python")}
 
+
 def run_example(arguments: list[str]) -> int:
     build("example", work=False)
     return call([VENV / "bin" / "python", ROOT / "examples" / "digits.py", *arguments])

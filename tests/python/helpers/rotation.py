@@ -150,9 +150,5 @@ def rest(items: list[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]
     left = {item for item in left if not is_named(item, named)}
     for group, members in groups.items():
         keep = set(chosen(len(members), takes[group], seed(), repr(group)))
-        left.update(
-            item
-            for n, item in enumerate(members)
-            if n not in keep and not is_named(item, named)
-        )
+        left.update(item for n, item in enumerate(members) if n not in keep and not is_named(item, named))
     return left

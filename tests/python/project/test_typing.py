@@ -13,7 +13,7 @@ import pytest
 
 from type_kit import holds
 
-FILES = sorted((Path(__file__).resolve().parents[1] / "typing").glob("*.py"))
+FILES = sorted((Path(__file__).resolve().parents[2] / "typing").glob("*.py"))
 
 
 def test_there_are_files() -> None:
