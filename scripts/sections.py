@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from builds import (
@@ -55,7 +56,7 @@ def rust_doc(arguments: Arguments) -> int:
 
 def python_ruff(arguments: Arguments) -> int:
     ruff = VENV / "bin" / "ruff"
-    where = arguments or ["."]
+    where: Arguments = arguments or ["."]
     check = call([ruff, "check", *where])
     return call([ruff, "format", "--check", *where]) or check
 
@@ -65,8 +66,8 @@ def python_mypy(arguments: Arguments) -> int:
 
 
 def python_stubtest(arguments: Arguments) -> int:
-    command = [VENV / "bin" / "python", "-m", "mypy.stubtest", "rgrad._core", "--mypy-config-file", "pyproject.toml"]
-    return call([*command, *arguments])
+    command: list[str | Path] = [VENV / "bin" / "python", "-m", "mypy.stubtest", "rgrad._core"]
+    return call([*command, "--mypy-config-file", "pyproject.toml", *arguments])
 
 
 def workers() -> list[str]:
