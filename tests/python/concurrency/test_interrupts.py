@@ -11,7 +11,7 @@ CASES = {
     "sum": ("x = rgrad.ones(1).expand(2**37)", "x.sum()"),
     "sum over rows": ("x = rgrad.ones(1, 1).expand(2**19, 2**18)", "x.sum(0)"),
     "variance": ("x = rgrad.ones(1).expand(2**36)", "x.var()"),
-    "argmax": ("x = rgrad.rand(2**30)", "[x.argmax() for _ in range(100)]"),
+    "argmax": ("x = rgrad.rand(2**28)", "[x.argmax() for _ in range(400)]"),
     "any": ("x = rgrad.zeros(1).expand(2**39)", "x.any()"),
     "integer division": ("x = rgrad.ones(1, dtype=rgrad.int64).expand(2**28)", "[x // 7 for _ in range(50)]"),
     "softmax": ("x = rgrad.rand(2**27)", "[x.softmax(0) for _ in range(20)]"),
@@ -21,8 +21,8 @@ CASES = {
     "matrix product": ("x = rgrad.ones(1, 1).expand(2**13, 2**20)", "x @ x.t()"),
     "sort": ("x = rgrad.rand(12_000_000)", "[x.sort() for _ in range(1)]"),
     "backward": ("x = rgrad.ones(1, requires_grad=True)", "x.expand(2**37).sum().backward()"),
-    "unbind": ("x = rgrad.ones(1).expand(2**23)", "x.unbind()"),
-    "tensor": ("x = range(2**26)", "rgrad.tensor(x)"),
+    "unbind": ("x = rgrad.ones(1).expand(2**22)", "x.unbind()"),
+    "tensor": ("x = range(2**25)", "rgrad.tensor(x)"),
 }
 PROGRAM = """
 import os, signal, threading, time

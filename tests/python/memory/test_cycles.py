@@ -214,6 +214,7 @@ def hook_on_one_result(op, sample, thing):
         tensors[0].thing = made, thing, tensors[0]
 
 
+@pytest.mark.rotate("op")
 @pytest.mark.parametrize("way", [one_result, hook_on_one_result])
 @pytest.mark.parametrize("op", rows())
 def test_results_of_every_operation_are_collected(op, way):

@@ -92,11 +92,13 @@ def test_every_operation_in_place_is_listed() -> None:
     )
 
 
+@pytest.mark.rotate(take=46)
 @pytest.mark.parametrize("name", CALLS)
 def test_short_operations(name: str) -> None:
     assert_all_steady(writes(name, leaf()))
 
 
+@pytest.mark.rotate(take=46)
 @pytest.mark.usefixtures("small_programs")
 @pytest.mark.parametrize("name", CALLS)
 def test_pending_programs(name: str) -> None:

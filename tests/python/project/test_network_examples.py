@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def numbers(pattern: str, text: str) -> list[float]:
     return [float(group) for group in found.groups()]
 
 
-def test_fused_convolution_holds_less_and_learns_the_same(device: str, tmp_path: Path) -> None:
+def check_fused_convolution_holds_less_and_learns_the_same(device: str, tmp_path: Path) -> None:
     text = run("fused_conv_bn", tmp_path, device, "--epochs", "1" if device == "wgpu" else "3")
     assert "gradients of FusedConvBN2D are right" in text
     (less,) = numbers(r"fused holds ([\d.]+)% less", text)
@@ -44,7 +45,7 @@ def test_fused_convolution_holds_less_and_learns_the_same(device: str, tmp_path:
     assert fused >= (60 if device == "wgpu" else 90)
 
 
-def test_residual_network_and_its_memory(device: str, tmp_path: Path) -> None:
+def check_residual_network_and_its_memory(device: str, tmp_path: Path) -> None:
     few = ["--steps", "1", "--batch-size", "4", "--test-batches", "3"]
     text = run("resnet", tmp_path, device, *(few if device == "wgpu" else ["--steps", "12", "--batch-size", "16"]))
     assert "resnet18: 11,181,642 parameters" in text
@@ -56,7 +57,7 @@ def test_residual_network_and_its_memory(device: str, tmp_path: Path) -> None:
         assert last < first
 
 
-def test_characters(device: str, tmp_path: Path) -> None:
+def check_characters(device: str, tmp_path: Path) -> None:
     steps = "6" if device == "wgpu" else "60"
     text = run("characters", tmp_path, device, "--steps", steps, "--write", "40", "--batch-size", "8")
     loss, guessing = numbers(r"test loss ([\d.]+) nats per letter; guessing gives ([\d.]+)", text)
@@ -64,7 +65,7 @@ def test_characters(device: str, tmp_path: Path) -> None:
     assert len(text.split("\n\n", 1)[1].rstrip("\n")) == len("The ") + 40
 
 
-def test_autoencoder(device: str, tmp_path: Path) -> None:
+def check_autoencoder(device: str, tmp_path: Path) -> None:
     text = run("autoencoder", tmp_path, device, "--epochs", "2" if device == "wgpu" else "4")
     first, last = numbers(r"mean squared error ([\d.]+) after one epoch, ([\d.]+)", text)
     assert last < first
@@ -72,7 +73,7 @@ def test_autoencoder(device: str, tmp_path: Path) -> None:
     assert right >= 60
 
 
-def test_forecast(device: str, tmp_path: Path) -> None:
+def check_forecast(device: str, tmp_path: Path) -> None:
     text = run("forecast", tmp_path, device, "--steps", "10" if device == "wgpu" else "120", "--ahead", "60")
     first, last = numbers(r"number ([\d.]+) at first, ([\d.]+) in the end", text)
     assert last < first * (0.9 if device == "wgpu" else 0.1)
@@ -84,3 +85,24 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "--width" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+
+
+CHECKS = [
+    check_fused_convolution_holds_less_and_learns_the_same,
+    check_residual_network_and_its_memory,
+    check_characters,
+    check_autoencoder,
+    check_forecast,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_on_the_cpu(check: Callable[[str, Path], None], tmp_path: Path) -> None:
+    check("cpu", tmp_path)
+
+
+@pytest.mark.rotate(take=2)
+@pytest.mark.wgpu
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_on_wgpu(check: Callable[[str, Path], None], tmp_path: Path) -> None:
+    check("wgpu", tmp_path)

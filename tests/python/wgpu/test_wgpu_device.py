@@ -327,7 +327,7 @@ def test_memory_is_flat_over_many_steps() -> None:
 
     steps(600)
     before, compiled = _core._wgpu_memory(), _core._wgpu_counts()[1]
-    steps(10_000)
+    steps(3_000)
     after = _core._wgpu_memory()
     assert after[0] == before[0]
     assert after[2] <= before[2] + 4096
@@ -358,7 +358,7 @@ def test_shaders_that_are_not_used_any_more_are_given_back() -> None:
         _core._wgpu_keep_pipelines()
 
 
-def test_memory_is_flat_over_ten_thousand_training_steps() -> None:
+def test_memory_is_flat_over_thousands_of_training_steps() -> None:
     F = rgrad.nn.functional
     model = rgrad.nn.Linear(4, 3).to("wgpu")
     optimizer = rgrad.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -373,7 +373,7 @@ def test_memory_is_flat_over_ten_thousand_training_steps() -> None:
 
     steps(300)
     before, compiled = _core._wgpu_memory(), _core._wgpu_counts()[1]
-    steps(10_000)
+    steps(3_000)
     assert _core._wgpu_memory() == before
     assert _core._wgpu_counts()[1] == compiled
 
