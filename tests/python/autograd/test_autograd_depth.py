@@ -25,7 +25,7 @@ SMALL_STACK = 256 * 1024
 
 
 def many() -> int:
-    """So many Functions that one frame of the stack for each would need ten times the stack, on the slower device as well."""
+    """So many Functions that a frame of the stack for each would overflow it, on the slower device as well."""
     return 100_000 if rgrad.get_default_device().type == "cpu" else 25_000
 
 

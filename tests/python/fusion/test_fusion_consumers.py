@@ -300,7 +300,7 @@ def halves() -> Tensor:
     return x
 
 
-@pytest.mark.rotate()
+@pytest.mark.rotate
 @pytest.mark.parametrize("consumer", ["item", "sum", "var"])
 def test_an_interrupt_stops_a_long_program_which_stays_pending(halves: Tensor, consumer: str) -> None:
     def begin() -> Tensor:
