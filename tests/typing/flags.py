@@ -40,6 +40,13 @@ assert_type(F.fractional_max_pool2d(image, 2, 3, return_indices=flag), Tensor | 
 assert_type(F.fractional_max_pool3d(volume, 1, 3), Tensor)
 assert_type(F.fractional_max_pool3d(volume, 1, 3, return_indices=True), tuple[Tensor, Tensor])
 
+# Attention gives its weights unless told not to.
+words, eye = rgrad.ones(3, 2, 4), rgrad.eye(4)
+shared = (words, words, words, 4, 2, rgrad.cat([eye, eye, eye]), None, None, None, False, 0.0, eye, None)
+assert_type(F.multi_head_attention_forward(*shared), tuple[Tensor, Tensor])
+assert_type(F.multi_head_attention_forward(*shared, need_weights=False), tuple[Tensor, None])
+assert_type(F.multi_head_attention_forward(*shared, need_weights=flag), tuple[Tensor, Tensor | None])
+
 # Different numbers, and what they came from.
 assert_type(rgrad.unique(x), Tensor)
 assert_type(rgrad.unique(x, return_inverse=True), tuple[Tensor, Tensor])
