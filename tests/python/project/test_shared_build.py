@@ -31,8 +31,14 @@ def features(*asked: str) -> dict[str, set[str]]:
 
 
 def test_the_kernels_are_compiled_once() -> None:
-    tests = features("--workspace", "--edges", "normal,build,dev")
     module = features("--package", "rgrad", "--features", "python", "--edges", "normal,build")
-    assert module.keys() <= tests.keys()
-    # A crate of which macros (built for the machine) and code (for the target) ask different features is there twice.
-    assert {crate: found - tests[crate] for crate, found in module.items() if found - tests[crate]} == {}
+    for others in (
+        ("--package", "rgrad"),
+        ("--package", "rgrad-kernels"),
+        ("--workspace",),
+        ("--workspace", "--features", "python"),
+    ):
+        tests = features(*others, "--edges", "normal,build,dev")
+        assert module.keys() <= tests.keys()
+        # A crate of which macros (built for the machine) and code (for the target) ask different features is there twice.
+        assert {crate: found - tests[crate] for crate, found in module.items() if found - tests[crate]} == {}, others
