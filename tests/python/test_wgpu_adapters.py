@@ -1,0 +1,70 @@
+"""Which adapter is used where nobody has chosen one, and what is said of it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+import rgrad
+from fresh import run
+from rgrad.wgpu import _adapters
+
+
+def adapter(name: str, kind: str, backend: str, compute: int = 256) -> SimpleNamespace:
+    info = {"device": name, "adapter_type": kind, "backend_type": backend}
+    return SimpleNamespace(info=info, limits={"max-compute-invocations-per-workgroup": compute})
+
+
+BEST_FIRST = [
+    adapter("big", "DiscreteGPU", "Vulkan"),
+    adapter("small", "IntegratedGPU", "Vulkan"),
+    adapter("cloudy", "Unknown", "Vulkan"),
+    adapter("big", "DiscreteGPU", "OpenGL"),
+    adapter("llvmpipe", "CPU", "Vulkan"),
+    adapter("llvmpipe", "CPU", "OpenGLES"),
+]
+
+
+def test_a_gpu_comes_before_software_and_opengl_last_among_equals() -> None:
+    for first in range(len(BEST_FIRST)):
+        rest = BEST_FIRST[first:]
+        for found in (rest, rest[::-1]):
+            chosen = _adapters.best(found)
+            assert chosen is not None
+            assert chosen[0] is rest[0]
+            assert chosen[1].startswith("the best of" if len(rest) > 1 else "the only adapter")
+            assert all(_adapters.describe(other.info) in chosen[1] for other in rest[1:])
+
+
+def test_what_cannot_compute_is_not_chosen() -> None:
+    old = adapter("old", "DiscreteGPU", "OpenGLES", compute=0)
+    assert _adapters.best([]) is None
+    assert _adapters.best([old]) is None
+    assert _adapters.best([old, BEST_FIRST[-1]]) == (BEST_FIRST[-1], "the only adapter found")
+
+
+@pytest.mark.wgpu
+def test_one_line_says_which_adapter_it_is_and_why() -> None:
+    text = rgrad.wgpu.chosen()
+    assert len(text.splitlines()) == 1
+    assert rgrad.wgpu.current_device().adapter.info["device"] in text
+
+
+@pytest.mark.wgpu
+def test_software_is_told_once() -> None:
+    done = run("""
+        import warnings
+        import rgrad
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            x = rgrad.ones(3).to("wgpu")
+            rgrad.wgpu.set_device(rgrad.wgpu.devices()[0])
+            y = rgrad.ones(3).to("wgpu")
+        software = [a for a in rgrad.wgpu.devices() if a.info["adapter_type"] == "CPU"]
+        said = [str(w.message) for w in told if "computes in software" in str(w.message)]
+        assert len(said) == (1 if software else 0), said
+        assert all("(software, " in text for text in said)
+        assert "given to set_device()" in rgrad.wgpu.chosen()
+    """)
+    assert done.returncode == 0, done.stderr
