@@ -69,6 +69,11 @@ LEFT_OUT = {
     },
 }
 
+# What is computed on wgpu may differ from the CPU's by so much, relative and absolute.
+TOLERANCE = {"float64": (1e-6, 1e-8), "float32": (1e-4, 1e-5)}
+# Stands for what was not asked of wgpu.
+UNKNOWN = "?"
+
 Row = tuple[str, ...]
 
 
@@ -111,7 +116,41 @@ def yes(passed: bool) -> str:
     return "yes" if passed else "no"
 
 
-def module_columns(name: str) -> Row:
+def module_at(name: str, device: str, dtype: str) -> tuple[Any, list[Any]]:
+    """A module with its inputs on a device: the same numbers everywhere."""
+    import rgrad
+
+    kit = import_module("nn_module_calls")
+    rgrad.manual_seed(0)
+    module, inputs = kit.made(rgrad, name, dtype, device="cpu")
+    if name.startswith("Lazy"):
+        module(*inputs)
+    module = module.to(device)
+    return module, [x.detach().to(device).requires_grad_(x.requires_grad) for x in inputs]
+
+
+def module_numbers(name: str, device: str, dtype: str) -> Any:
+    """What a call of the module gives."""
+    import numpy as np
+
+    module, inputs = module_at(name, device, dtype)
+    made = import_module("nn_module_calls").results(module(*inputs))
+    return np.concatenate([t.detach().cpu().numpy().ravel() for t in made])
+
+
+def module_on_wgpu(name: str, dtype: str) -> str:
+    """Whether the module gives on wgpu what it gives on the CPU."""
+    import numpy as np
+
+    try:
+        there = module_numbers(name, "wgpu", dtype)
+    except (RuntimeError, TypeError, NotImplementedError):
+        return "no"
+    rtol, atol = TOLERANCE[dtype]
+    return yes(np.allclose(there, module_numbers(name, "cpu", dtype), rtol=rtol, atol=atol))
+
+
+def module_columns(name: str, dtype: str | None) -> Row:
     """Whether the module gives finite numbers, the same on wgpu, and right gradients."""
     import numpy as np
 
@@ -121,25 +160,9 @@ def module_columns(name: str) -> Row:
     kit = import_module("nn_module_calls")
     if name not in kit.CASES:
         return ("container or base", "", "")
-
-    def run(device: str) -> tuple[Any, list[Any]]:
-        rgrad.manual_seed(0)
-        module, inputs = kit.made(rgrad, name, device="cpu")
-        if name.startswith("Lazy"):
-            module(*inputs)
-        module = module.to(device)
-        return module, [x.detach().to(device).requires_grad_(x.requires_grad) for x in inputs]
-
-    def numbers(device: str) -> Any:
-        module, inputs = run(device)
-        return np.concatenate([t.detach().cpu().numpy().ravel() for t in kit.results(module(*inputs))])
-
-    host = numbers("cpu")
-    try:
-        same = np.allclose(numbers("wgpu"), host, rtol=1e-6, atol=1e-8)
-    except (RuntimeError, TypeError, NotImplementedError):
-        same = False
-    module, inputs = run("cpu")
+    host = module_numbers(name, "cpu", "float64")
+    same = UNKNOWN if dtype is None else module_on_wgpu(name, dtype)
+    module, inputs = module_at(name, "cpu", "float64")
     places = [at for at, x in enumerate(inputs) if x.requires_grad]
     params = dict(module.named_parameters())
     leaves = [*(inputs[at] for at in places), *params.values()]
@@ -158,15 +181,16 @@ def module_columns(name: str) -> Row:
 
     passed = leaves and gradcheck(again, tuple(leaves), eps=1e-6, atol=1e-5, raise_exception=False)
     gradient = yes(bool(passed)) if leaves else "-"
-    return yes(bool(np.isfinite(host).all())), yes(same), gradient
+    return yes(bool(np.isfinite(host).all())), same, gradient
 
 
-def trained(name: str, device: str, steps: int, load_at: int = -1) -> tuple[float, list[float]]:
+def trained(name: str, device: str, steps: int, load_at: int = -1, dtype: str = "float64") -> tuple[float, list[float]]:
     """The loss before, and the parameters after steps; from `load_at` on an optimizer that has loaded the state."""
     import rgrad
 
     rgrad.manual_seed(0)
-    at = rgrad.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=rgrad.float64, device=device, requires_grad=True)
+    kind = getattr(rgrad, dtype)
+    at = rgrad.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=kind, device=device, requires_grad=True)
     options = {"Muon": {"lr": 0.02}, "Adadelta": {"lr": 5.0}, "Adafactor": {"lr": 0.1}}.get(name, {"lr": 0.05})
     make = getattr(rgrad.optim, name)
     optimizer = make([at], **options)
@@ -188,14 +212,23 @@ def trained(name: str, device: str, steps: int, load_at: int = -1) -> tuple[floa
     return first, at.detach().cpu().flatten().tolist()
 
 
-def optimizer_columns(name: str) -> Row:
+def optimizer_on_wgpu(name: str, dtype: str) -> str:
+    """Whether the steps on wgpu end where those on the CPU do."""
+    import numpy as np
+
+    here, there = (trained(name, device, 50, dtype=dtype)[1] for device in ("cpu", "wgpu"))
+    return yes(np.allclose(here, there, rtol=1e-9 if dtype == "float64" else 1e-4, atol=TOLERANCE[dtype][1]))
+
+
+def optimizer_columns(name: str, dtype: str | None) -> Row:
+    """Whether its steps bring a sum of squares down, the same on wgpu, and whether a loaded state goes on."""
     import numpy as np
 
     first, end = trained(name, "cpu", 50)
-    _, there = trained(name, "wgpu", 50)
     _, resumed = trained(name, "cpu", 50, load_at=20)
     learns = sum(x * x for x in end) < first
-    return yes(learns), yes(np.allclose(end, there, rtol=1e-9)), yes(np.allclose(end, resumed, rtol=1e-12))
+    same = UNKNOWN if dtype is None else optimizer_on_wgpu(name, dtype)
+    return yes(learns), same, yes(np.allclose(end, resumed, rtol=1e-12))
 
 
 SCHEDULES: dict[str, Any] = {
@@ -253,28 +286,40 @@ COLUMNS = {
 }
 
 
-def row(part: str, name: str) -> Row:
-    """What the page says of a name."""
+def is_optimizer(name: str) -> bool:
+    """Whether steps are taken with this class of `optim`."""
     import rgrad
 
+    value = getattr(rgrad.optim, name, None)
+    whole = isinstance(value, type) and issubclass(value, rgrad.optim.Optimizer)
+    return whole and name not in ("Optimizer", "SparseAdam")
+
+
+def row(part: str, name: str, dtype: str | None = "float64") -> Row:
+    """What the page says of a name; on wgpu it is tried in `dtype`, or not at all."""
     columns = COLUMNS.get(part, ("there",))
     why = left_out(part, name)
     if why is not None:
         return (f"`{name}`", why, *[""] * (len(columns) - 1))
-    value = getattr(owner(part), name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if part == "nn":
-            return (f"`{name}`", *module_columns(name))
-        is_optimizer = isinstance(value, type) and issubclass(value, rgrad.optim.Optimizer)
-        if part == "optim" and is_optimizer and name not in ("Optimizer", "SparseAdam"):
-            return (f"`{name}`", *optimizer_columns(name))
+            return (f"`{name}`", *module_columns(name, dtype))
+        if part == "optim" and is_optimizer(name):
+            return (f"`{name}`", *optimizer_columns(name, dtype))
         if part == "optim":
             said = "for sparse gradients, which there are none of" if name == "SparseAdam" else "yes"
             return (f"`{name}`", said, "", "")
         if part == "optim.lr_scheduler":
             return (f"`{name}`", *schedule_columns(name))
     return (f"`{name}`", "yes")
+
+
+def on_wgpu(part: str, name: str, dtype: str) -> str:
+    """What the page says of wgpu, tried in `dtype`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return module_on_wgpu(name, dtype) if part == "nn" else optimizer_on_wgpu(name, dtype)
 
 
 def page() -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -61,15 +62,15 @@ def result(name: str, dtype: Any, device: str) -> Any:
     return made.detach().cpu().double().numpy()
 
 
-def dtypes_of(name: str, device: str) -> str:
-    """The dtypes for which a function gives on a device what it gives in float64 on the CPU."""
+def dtypes_of(name: str, device: str, dtypes: Sequence[str] = DTYPES) -> list[str]:
+    """Those of the dtypes for which a function gives on a device what it gives in float64 on the CPU."""
     import numpy as np
 
     import rgrad
 
     wanted = result(name, rgrad.float64, "cpu")
     good = []
-    for dtype in DTYPES:
+    for dtype in dtypes:
         if name in DRAWS:
             wanted = result(name, getattr(rgrad, dtype), "cpu")
         try:
@@ -78,7 +79,17 @@ def dtypes_of(name: str, device: str) -> str:
             continue
         if got.shape == wanted.shape and np.allclose(got, wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype]):
             good.append(dtype)
-    return "all floats" if len(good) == len(DTYPES) else " ".join(good) or "-"
+    return good
+
+
+def told(dtypes: Sequence[str]) -> str:
+    """Dtypes as a cell of the page."""
+    return "all floats" if tuple(dtypes) == DTYPES else " ".join(dtypes) or "-"
+
+
+def listed(cell: str) -> list[str]:
+    """The dtypes that a cell of the page tells."""
+    return list(DTYPES) if cell == "all floats" else [d for d in DTYPES if d in cell.split()]
 
 
 def derivatives_of(name: str) -> Row:
@@ -129,11 +140,11 @@ def names() -> list[str]:
     return sorted(functional.__all__)
 
 
-def row(name: str) -> Row:
-    """What the page says of a function."""
+def row(name: str, devices: Sequence[str] = ("cpu", "wgpu")) -> Row:
+    """What the page says of a function, with a column for each of the devices."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return (f"`{name}`", dtypes_of(name, "cpu"), dtypes_of(name, "wgpu"), *derivatives_of(name))
+        return (f"`{name}`", *(told(dtypes_of(name, device)) for device in devices), *derivatives_of(name))
 
 
 def page() -> str:

@@ -32,7 +32,7 @@ __all__ = [
 def is_available() -> bool:
     """Whether there is a GPU that tensors can be on. It may start the search for adapters."""
     try:
-        return wgpu.is_available() and any(not wgpu._is_software(adapter.info) for adapter in wgpu.devices())
+        return wgpu.is_available() and any(not wgpu._adapters.is_software(adapter.info) for adapter in wgpu.devices())
     except RuntimeError:
         return False
 

@@ -19,6 +19,13 @@ def tol(exact: float) -> float:
     return exact if real() == rgrad.float64 else max(exact, 2e-5)
 
 
+def widest(device: str) -> rgrad.dtype:
+    """float64, or float32 on an adapter without it."""
+    if device == "cpu" or {"shader-f64", "shader-int64"} <= rgrad.wgpu.current_device().features:
+        return rgrad.float64
+    return rgrad.float32
+
+
 def memory(t: rgrad.Tensor) -> tuple[int, int]:
     """Where a tensor's first element lies: a number for the storage, which every device has, and the offset in it."""
     return t.untyped_storage()._cdata, t.storage_offset()

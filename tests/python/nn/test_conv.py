@@ -152,10 +152,8 @@ def test_channels_last(device: str) -> None:
     assert rgrad.equal(tops[1], x * 2)
 
 
+@pytest.mark.wgpu
 def test_one_dispatch_for_all_images_channels_and_groups() -> None:
-    wgpu = pytest.importorskip("rgrad.wgpu")
-    if not wgpu.is_available():
-        pytest.skip("no adapter")
     x = rgrad.ones(8, 6, 9, 9, device="wgpu")
     w = rgrad.ones(6, 2, 3, 3, device="wgpu")
     y = F.conv2d(x, w, groups=3)

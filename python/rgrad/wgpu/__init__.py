@@ -8,17 +8,19 @@ library's own header.
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rgrad
 from rgrad import _core
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from . import _adapters, _interface
 
 __all__ = [
+    "chosen",
     "current_device",
     "devices",
     "empty_cache",
@@ -30,72 +32,15 @@ __all__ = [
     "synchronize",
 ]
 
-# The tested minor versions of wgpu-py: from the first up to, not including, the second.
-_SUPPORTED = ((0, 32), (0, 33))
-# Used by shaders where the adapter has them.
-_FEATURES = ("shader-f16", "subgroup", "timestamp-query", "immediates", "shader-int64", "shader-f64")
+# With these a user tells wgpu-py which adapter to take.
+_WGPU_PY = ("WGPU_BACKEND_TYPE", "WGPUPY_WGPU_ADAPTER_NAME")
 
 _lock = threading.RLock()
 _current: Any = None
+# Why the current device is the one it is, in a few words.
+_reason = ""
+_warned = False
 _checked = False
-
-
-def _range() -> str:
-    return f">={'.'.join(map(str, _SUPPORTED[0]))},<{'.'.join(map(str, _SUPPORTED[1]))}"
-
-
-def _check_version(version: str) -> None:
-    parts = tuple(int(p) if p.isdigit() else 0 for p in version.split(".")[:2])
-    if not _SUPPORTED[0] <= parts < _SUPPORTED[1]:
-        age = "old" if parts < _SUPPORTED[0] else "new"
-        raise rgrad.OperationError(
-            f"wgpu {version} is too {age} for rgrad {rgrad.__version__}, which was tested with wgpu{_range()}. "
-            f'Install one of those: pip install "wgpu{_range()}"'
-        )
-
-
-def _mismatches(description: Mapping[str, Any], ffi: Any, lib: Any) -> list[str]:
-    """Where the loaded library's header differs from the interface that the core was compiled for."""
-    cffi = import_module("cffi")
-    wrong = []
-    for name, (size, fields) in description["structs"].items():
-        try:
-            ctype = ffi.typeof(name)
-            theirs = [(field, f.offset, f.type.cname) for field, f in ctype.fields]
-            their_size = ffi.sizeof(ctype)
-        except (cffi.CDefError, cffi.FFIError, TypeError, AttributeError):
-            wrong.append(f"struct {name}: not in the library's header")
-            continue
-        if their_size != size:
-            wrong.append(f"struct {name}: {their_size} bytes, expected {size}")
-        for field, ours in zip(theirs, map(tuple, fields), strict=False):
-            if field != ours:
-                wrong.append(f"struct {name}: field (name, offset, type) is {field}, expected {ours}")
-        if len(theirs) != len(fields):
-            wrong.append(f"struct {name}: {len(theirs)} fields, expected {len(fields)}")
-    for name, expected in description["constants"].items():
-        got = getattr(lib, name, None)
-        if got != expected:
-            wrong.append(f"constant {name}: {'not there' if got is None else got}, expected {expected}")
-    for name, expected in description["functions"].items():
-        try:
-            got = ffi.typeof(ffi.addressof(lib, name)).cname
-        except AttributeError:
-            got = "not there"
-        if got != expected:
-            wrong.append(f"function {name}: {got}, expected {expected}")
-    return wrong
-
-
-def _check_interface(description: Mapping[str, Any], ffi: Any, lib: Any, version: str, native: str) -> None:
-    wrong = _mismatches(description, ffi, lib)
-    if wrong:
-        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-        raise rgrad.OperationError(
-            f"the C interface of wgpu {version} (wgpu-native {native}) is not the one that rgrad {rgrad.__version__} "
-            f"was compiled for (wgpu-native {description['version']}): {'; '.join(wrong[:3])}{more}. "
-            f'Install a tested version: pip install "wgpu{_range()}"'
-        )
 
 
 def _import() -> Any:
@@ -108,17 +53,17 @@ def _import() -> Any:
     except ImportError as e:
         raise rgrad.OperationError(
             f'the device "wgpu" needs the package wgpu, which could not be imported ({e}). '
-            f'Install it: pip install "wgpu{_range()}"'
+            f'Install it: pip install "wgpu{_interface.supported()}"'
         ) from e
     if not _checked:
-        _check_version(wgpu.__version__)
+        _interface.check_version(wgpu.__version__)
         found = ".".join(map(str, native.lib_version_info))
-        _check_interface(_core._wgpu_description(), native.ffi, native.lib, wgpu.__version__, found)
+        _interface.check_interface(_core._wgpu_description(), native.ffi, native.lib, wgpu.__version__, found)
         _checked = True
     return wgpu
 
 
-def _adapters() -> list[Any]:
+def _found() -> list[Any]:
     return list(_import().gpu.enumerate_adapters_sync())
 
 
@@ -130,29 +75,17 @@ def _no_adapter(reason: object) -> Exception:
     )
 
 
-def _wanted(adapter: Any) -> set[str]:
-    return {f for f in _FEATURES if f in adapter.features}
-
-
 def _open(adapter: Any) -> Any:
     """A device of an adapter, with the adapter's own limits and all features that shaders can use."""
     return adapter.request_device_sync(
-        label="rgrad", required_features=sorted(_wanted(adapter)), required_limits=dict(adapter.limits)
+        label="rgrad",
+        required_features=sorted(_adapters.features(adapter)),
+        required_limits=_adapters.limits(adapter),
     )
 
 
-def _is_software(info: Mapping[str, Any]) -> bool:
-    return str(info.get("adapter_type", "")).lower() == "cpu"
-
-
-def _name(info: Mapping[str, Any]) -> str:
-    name = str(info.get("device") or info.get("description") or "unnamed adapter")
-    kind = "software, " if _is_software(info) else ""
-    return f"{name} ({kind}{info.get('backend_type', 'unknown backend')})"
-
-
-def _install(device: Any) -> None:
-    global _current
+def _install(device: Any, reason: str) -> None:
+    global _current, _reason, _warned
     native = import_module("wgpu.backends.wgpu_native")
     ffi, lib = native.ffi, native.lib
 
@@ -171,9 +104,17 @@ def _install(device: Any) -> None:
         address(queue),
         dict(device.limits),
         sorted(device.features),
-        _name(info),
+        _adapters.describe(info),
+        _adapters.is_opengl(info),
     )
-    _current = device
+    _current, _reason = device, reason
+    if _adapters.is_software(info) and not _warned:
+        _warned = True
+        warnings.warn(
+            f"rgrad.wgpu computes in software: {chosen()}. It is right and slow; .cpu() is faster",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _install_default() -> None:
@@ -183,24 +124,36 @@ def _install_default() -> None:
             return
         wgpu = _import()
         shared = import_module("wgpu.utils.device")
-        if shared.helper._the_device is None:
-            # What other packages have asked for stands; wgpu-py will find the same adapter by it.
-            wishes = dict(shared.helper._adapter_kwargs)
-            adapter = wishes.pop("adapter", None)
-            if adapter is None:
-                if not wishes:
-                    wishes = {"power_preference": "high-performance"}
-                    shared.preconfigure_default_device("rgrad", **wishes)
-                try:
-                    adapter = wgpu.gpu.request_adapter_sync(**wishes)
-                except Exception as e:
-                    raise _no_adapter(e) from e
-            if adapter is None:
-                raise _no_adapter(None)
-            shared.preconfigure_default_device(
-                "rgrad", preferred_features=set(_FEATURES), required_limits=dict(adapter.limits)
-            )
-        _install(shared.get_default_device())
+        if shared.helper._the_device is not None:
+            _install(shared.get_default_device(), "wgpu-py's default device, which was open already")
+            return
+        adapter, reason = _default_adapter(wgpu, dict(shared.helper._adapter_kwargs))
+        shared.preconfigure_default_device(
+            "rgrad", preferred_features=_adapters.features(adapter), required_limits=_adapters.limits(adapter)
+        )
+        if not shared.helper._adapter_kwargs:
+            shared.preconfigure_default_device("rgrad", adapter=adapter)
+        _install(shared.get_default_device(), _adapters.opened(reason))
+
+
+def _default_adapter(wgpu: Any, wishes: dict[str, Any]) -> tuple[Any, str]:
+    """The adapter of wgpu-py's default device, and why: what others or the environment ask for, else the best."""
+    if wishes.get("adapter") is not None:
+        return wishes["adapter"], "another package has given it to wgpu-py"
+    asked = [f"{key}={value!r}" for key, value in wishes.items()]
+    asked += [f"{name}={os.environ[name]}" for name in _WGPU_PY if os.environ.get(name)]
+    try:
+        if asked:
+            # wgpu-py will find the same one for its default device.
+            adapter = wgpu.gpu.request_adapter_sync(**wishes)
+            found = None if adapter is None else (adapter, f"what wgpu-py finds for {', '.join(asked)}")
+        else:
+            found = _adapters.best(_found())
+    except Exception as e:
+        raise _no_adapter(e) from e
+    if found is None:
+        raise _no_adapter(None)
+    return found
 
 
 def is_available() -> bool:
@@ -209,7 +162,7 @@ def is_available() -> bool:
         if _core._wgpu_installed():
             _core._wgpu_counts()  # raises in a forked child and for a lost device
             return True
-        return bool(_adapters())
+        return _adapters.best(_found()) is not None
     except Exception:
         return False
 
@@ -220,7 +173,7 @@ def devices() -> list[Any]:
     Raises:
         RuntimeError: The package ``wgpu`` is missing or of a version that was not tested.
     """
-    return _adapters()
+    return _found()
 
 
 def current_device() -> Any:
@@ -233,12 +186,30 @@ def current_device() -> Any:
     return _current
 
 
+def chosen() -> str:
+    """Which adapter is in use and why, in one line; the default device comes into use if none is yet.
+
+    Without a choice of yours the best adapter is taken: a GPU before software, then Vulkan, Metal or Direct3D 12 before
+    OpenGL. The first device that computes in software is also told in a warning.
+
+    Raises:
+        RuntimeError: There is none; the message says what was looked for.
+
+    Examples:
+        >>> print(rgrad.wgpu.chosen())  # doctest: +SKIP
+        NVIDIA H200 (Vulkan): the best of 2 adapters found; the others: llvmpipe (software, Vulkan)
+    """
+    _install_default()
+    return f"{_adapters.describe(_current.adapter.info)}: {_reason}"
+
+
 def set_device(device: Any) -> None:
     """Chooses where new tensors go. Tensors of the device before stay usable among themselves.
 
     Args:
         device: A ``wgpu.GPUAdapter`` (see `devices`), on which a device is opened with all its limits and the features
-            that shaders can use; or a ``wgpu.GPUDevice`` of your own.
+            that shaders can use (with ``RGRAD_WGPU_LIMITS=least`` in the environment: with what every adapter has); or
+            a ``wgpu.GPUDevice`` of your own.
 
     Raises:
         TypeError: It is neither.
@@ -247,14 +218,15 @@ def set_device(device: Any) -> None:
     """
     wgpu = _import()
     with _lock:
+        reason = "given to set_device()"
         if isinstance(device, wgpu.GPUAdapter):
-            device = _open(device)
+            device, reason = _open(device), _adapters.opened(reason)
         if not isinstance(device, wgpu.GPUDevice):
             raise rgrad.ArgumentTypeError(
                 f"set_device(): expected a wgpu.GPUAdapter or a wgpu.GPUDevice, got {type(device).__name__}. "
                 "rgrad.wgpu.devices() lists the adapters"
             )
-        _install(device)
+        _install(device, reason)
 
 
 def synchronize() -> None:
