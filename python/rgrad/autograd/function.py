@@ -224,14 +224,10 @@ def _warn_of_kept_output(cls: type[Function], name: str) -> None:
 
     method = cls.setup_context if cls._has_setup_context else cls.forward
     code = getattr(method, "__code__", None)
-    where, line = "an unknown line", None
+    where = "an unknown line"
     if code is not None:
-        for instruction in get_instructions(code):
-            line = instruction.starts_line or line
-            if instruction.opname == "STORE_ATTR" and instruction.argval == name:
-                break
-        else:
-            line = code.co_firstlineno
+        stores = (i.positions for i in get_instructions(code) if i.opname == "STORE_ATTR" and i.argval == name)
+        line = next((at.lineno for at in stores if at is not None and at.lineno), code.co_firstlineno)
         where = f"{code.co_filename}:{line}"
     warnings.warn(
         f"{cls.__name__} keeps an output of its own in ctx.{name} ({where}). The output holds the graph, the graph "

@@ -128,7 +128,7 @@ def _pattern(analytical: "Matrix", numerical: "Matrix") -> str:
         return "the function does not depend on this input"
     counted = np.abs(numerical) > 1e-3 * top
     ratios = analytical[counted] / numerical[counted]
-    low, high = float(ratios.min()), float(ratios.max())
+    low, high = float(np.min(ratios)), float(np.max(ratios))
     middle = (low + high) / 2
     if high - low <= 1e-5 * abs(middle):
         return f"the analytical gradient is {middle:.6g} times the numerical one in all {ratios.size} entries"

@@ -56,7 +56,7 @@ def _rows(films: Array) -> Array:
     rows = 1 << ((number.bit_length() - 1) // 2)
     empty = np.zeros((whole - number, *films.shape[1:]), films.dtype)
     _, frames, channels, height, width = films.shape
-    grid = np.concatenate([films, empty]).reshape(rows, whole // rows, frames, channels, height, width)
+    grid: Array = np.concatenate([films, empty]).reshape(rows, whole // rows, frames, channels, height, width)
     return grid.transpose(2, 0, 4, 1, 5, 3).reshape(frames, rows * height, whole // rows * width, channels)
 
 

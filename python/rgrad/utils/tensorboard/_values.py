@@ -137,7 +137,8 @@ def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> 
     if first == 0:
         inner = [0, *inner]
     limits = edges[first : last + 2].tolist()
-    return histogram_of_counts(tag, array.min(), array.max(), array.size, array.sum(), array.dot(array), limits, inner)
+    total = float(array.sum())
+    return histogram_of_counts(tag, array.min(), array.max(), array.size, total, array.dot(array), limits, inner)
 
 
 def _coarser(counts: Array, edges: Array, step: int) -> tuple[Array, Array]:
@@ -282,7 +283,7 @@ def pr_curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: 
     reach = (0, thresholds - 1)
     # A prediction counts as positive at every threshold up to its own.
     found = [
-        np.histogram(places, bins=thresholds, range=reach, weights=share * weight)[0][::-1].cumsum()[::-1]
+        np.cumsum(np.histogram(places, bins=thresholds, range=reach, weights=share * weight)[0][::-1])[::-1]
         for share in (right, 1.0 - right)
     ]
     true_positive, false_positive = found
