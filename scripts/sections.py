@@ -44,14 +44,10 @@ def rust_clippy(arguments: Arguments) -> int:
 
 
 def rust_test(arguments: Arguments) -> int:
-    # The core must not need an interpreter: with this path any attempt to find one ends the build.
-    command = ["cargo", "test", "--release", "--no-fail-fast"]
-    # Tests of the kernels call the optimised kernels from `rgrad`, which itself may be slower. Those inside of the kernels'
-    # crate need it compiled once more: in half the time where it is optimised less.
-    core = {**WORK, **NO_INTERPRETER, "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
-    failed = call([*command, "--package", "rgrad", *arguments], extra=core)
-    less = ["--config", "profile.release.package.rgrad-kernels.opt-level=1"]
-    return call([*command, "--package", "rgrad-kernels", *less, *arguments], extra={**WORK, **NO_INTERPRETER}) or failed
+    # The core must not need an interpreter: with this path any attempt to find one ends the build. `rgrad` itself, which
+    # is compiled three times here, is optimised less; the kernels that it calls are those of a release.
+    extra = {**WORK, **NO_INTERPRETER, "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
+    return call(["cargo", "test", "--workspace", "--release", "--no-fail-fast", *arguments], extra=extra)
 
 
 def rust_doc(arguments: Arguments) -> int:

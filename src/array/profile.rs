@@ -4,9 +4,9 @@
 //! began. While no session is on, nothing here is called, except by programs, which look once whether there is one. Which operations are events is
 //! decided in `autograd::diagnostics::profiler`.
 
+use crate::array::lock_order::Table;
 use crate::backend::cpu::memory::alloc::memory_allocated;
 use crate::backend::device_times::{self, DeviceRun, DeviceTimes};
-use crate::array::lock_order::Table;
 use crate::layout::{DType, Dims};
 use std::borrow::Cow;
 use std::cell::RefCell;

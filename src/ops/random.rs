@@ -2,10 +2,10 @@
 
 use super::batch;
 use super::create::make_room;
+use crate::array::lock_order::Table;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
 use crate::autograd::{Arrays, Grads, Name, OldValue, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, primitives};
 use crate::backend::host;
-use crate::array::lock_order::Table;
 use crate::error::{Error, Result};
 use crate::layout::{BF16, DType, Dims, F16, Scalar, fmt_shape};
 use smallvec::{SmallVec, smallvec};

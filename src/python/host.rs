@@ -3,10 +3,10 @@
 //! `attach` is the only way in which the bindings take the GIL. Locks of the core have ranks in `backend::lock_order`.
 
 use super::errors::foreign;
+use crate::array::lock_order::assert_no_guard;
 use crate::autograd::{call_site, foreign_run};
 use crate::backend::host::{Host, register as register_host};
 use crate::backend::live_memory::AllocatingStep;
-use crate::array::lock_order::assert_no_guard;
 use pyo3::ffi;
 use pyo3::prelude::*;
 

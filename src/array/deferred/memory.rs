@@ -1,11 +1,11 @@
 //! Memory that may not be allocated yet, and its pending contents.
 
 use super::step::DeferredStep;
+use crate::array::lock_order::{Ordered, Rank};
 use crate::array::storage::{Access, Storage};
 use crate::backend::contract::{DeviceMemory, Memory};
 use crate::backend::cpu::memory::alloc::Buffer;
 use crate::backend::live_memory::BufferKey;
-use crate::array::lock_order::{Ordered, Rank};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

@@ -5,9 +5,9 @@
 //! node behind it. In a loop that only reads old results this number stays small, because nothing links one step's node to the next one's.
 //! New nodes are looked at only while the root of an earlier pass is alive when the next pass begins, which it is where a graph grows.
 
+use crate::array::lock_order::Table;
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::graph::node::{Edge, Node};
-use crate::array::lock_order::Table;
 use crate::error::Result;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -6,11 +6,11 @@
 //! of the states before them; losses over a step have been run. A line whose totals backward has used once is never reported: what a step
 //! that was given up leaves behind is no leak. Nor is a line reported for gradients that a pass has added up while it was recorded.
 
+use crate::array::lock_order::Table;
 use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::engine::fork;
 use crate::autograd::graph::node::{self, Node, NodeOp};
-use crate::array::lock_order::Table;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,9 +3,9 @@
 //! The core is independent of Python: the embedding language registers a source that finds the current site and describes it.
 
 use crate::array::fusion;
+use crate::array::lock_order::Table;
 use crate::autograd::dispatch::module_site;
 use crate::backend::live_memory;
-use crate::array::lock_order::Table;
 use crate::error::Result;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};

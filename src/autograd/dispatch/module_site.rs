@@ -1,7 +1,7 @@
 //! Call sites that also say in which module of a model the call was made. Made only while memory is recorded with modules.
 
-use crate::autograd::dispatch::call_site::Site;
 use crate::array::lock_order::Table;
+use crate::autograd::dispatch::call_site::Site;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 

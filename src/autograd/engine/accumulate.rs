@@ -1,6 +1,7 @@
 //! Accumulates gradients in `.grad` of leaves, and of other tensors with `retain_grad`.
 
 use crate::array::fusion;
+use crate::array::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
 use crate::autograd::dispatch::apply::inplace_shape;
 use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::graph::view::{ViewOp, view};
@@ -8,7 +9,6 @@ use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::backend::host;
 use crate::backend::interrupt::{Paused, paused};
-use crate::array::lock_order::{HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, enter};
 use crate::error::{Error, Result};
 use crate::layout::broadcast;
 

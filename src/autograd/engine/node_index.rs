@@ -1,7 +1,7 @@
 //! Finds the index of a node in the pass that discovers nodes.
 
-use crate::autograd::graph::node::Node;
 use crate::array::lock_order::{Ordered, OrderedGuard, Rank};
+use crate::autograd::graph::node::Node;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,6 @@
 //! Tensor: a value with its history.
 
+use crate::array::lock_order::assert_no_guard;
 use crate::array::{Array, Change, Device, Version};
 use crate::autograd::dispatch::mode::{self, Mode};
 use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_id};
@@ -8,7 +9,6 @@ use crate::autograd::tensor::core::{Core, Meta, Value};
 use crate::autograd::tensor::handle::{Handle, Keeps, WeakHandle};
 use crate::autograd::tensor::lock::{ReadGuard, RwSpinLock, WriteGuard};
 use crate::autograd::tensor::slot::{self, ObjectSlot};
-use crate::array::lock_order::assert_no_guard;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, PromotionRank};
 use std::fmt;

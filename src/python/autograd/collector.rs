@@ -5,10 +5,10 @@
 
 use super::context_owner;
 use super::node::PyNode;
+use crate::array::lock_order::Table;
 use crate::autograd::census::{Census, SharedValue, Snapshot};
 use crate::autograd::ownership::Foreign;
 use crate::autograd::{Node, Tensor};
-use crate::array::lock_order::Table;
 use crate::python::tensor::identity::{self, traverse_foreign};
 use pyo3::ffi;
 use pyo3::intern;

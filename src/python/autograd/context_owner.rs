@@ -11,8 +11,8 @@
 use super::collector;
 use super::function::FunctionCtx;
 use super::node::PyNode;
-use crate::autograd::Node;
 use crate::array::lock_order::Table;
+use crate::autograd::Node;
 use crate::python::types::_PyObject_GetDictPtr;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -2,9 +2,9 @@
 //!
 //! The attributes of saved values (`_saved_self`) are made in `saved`, the contexts of custom Functions in `function`.
 
+use crate::array::lock_order::Table;
 use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine, ownership};
-use crate::array::lock_order::Table;
 use crate::python::args::as_tensor;
 use crate::python::autograd::collector;
 use crate::python::autograd::context_owner::ContextRef;

@@ -2,10 +2,10 @@
 //!
 //! What is recorded is decided in `crate::autograd::profiler`. Not here: tables, averages and traces, which are Python.
 
+use crate::array::lock_order::Table;
 use crate::array::profile::{self, OpenEvent};
 use crate::autograd::call_site::Site;
 use crate::autograd::profiler;
-use crate::array::lock_order::Table;
 use crate::backend::wgpu::Context;
 use crate::python::overrides::profilers_changed;
 use crate::python::runtime::call_site::frames_of;

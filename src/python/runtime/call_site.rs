@@ -3,9 +3,9 @@
 //! A call site is interned to a number when an operation is recorded; file, line and source text are looked up only when an error needs them.
 //! How frames are read is in `frames`.
 
+use crate::array::lock_order::Table as Lock;
 use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
-use crate::array::lock_order::Table as Lock;
 use crate::python::errors::foreign;
 use crate::python::host::attach;
 use crate::python::runtime::frames::{self, Place};

@@ -6,10 +6,10 @@
 //! last other handle: so a weak reference or `gc.get_objects()` may show the object at any time. PyTorch keeps its objects in the same way. The
 //! class's methods are in the other files of this folder.
 
+use crate::array::lock_order::{Table, assert_no_guard};
 use crate::autograd::Tensor;
 use crate::autograd::tensor::ownership::{self, Foreign};
 use crate::autograd::tensor::slot;
-use crate::array::lock_order::{Table, assert_no_guard};
 use crate::python::autograd::collector;
 use crate::python::tensor::PyTensor;
 use crate::python::types::_PyObject_GetDictPtr;

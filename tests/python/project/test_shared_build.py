@@ -40,5 +40,5 @@ def test_the_kernels_are_compiled_once() -> None:
     ):
         tests = features(*others, "--edges", "normal,build,dev")
         assert module.keys() <= tests.keys()
-        # A crate of which macros (built for the machine) and code (for the target) ask different features is there twice.
+        # A crate of which macros (built for the machine) and code (for the target) ask other features is there twice.
         assert {crate: found - tests[crate] for crate, found in module.items() if found - tests[crate]} == {}, others

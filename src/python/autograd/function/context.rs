@@ -5,8 +5,8 @@
 use super::class::FunctionClass;
 use super::node::traverse;
 use super::warn;
-use crate::autograd::{Node, WeakTensor, ownership};
 use crate::array::lock_order::Table;
+use crate::autograd::{Node, WeakTensor, ownership};
 use crate::python::args::{as_tensor, type_name};
 use crate::python::autograd::node::PyNode;
 use crate::python::autograd::saved::SavedTensor;
