@@ -44,8 +44,8 @@ def rust_clippy(arguments: Arguments) -> int:
 
 
 def rust_test(arguments: Arguments) -> int:
-    # The core must not need an interpreter: with this path any attempt to find one ends the build. `rgrad` itself, which
-    # is compiled three times here, is optimised less; the kernels that it calls are those of a release.
+    # The core must not need an interpreter: with this path any attempt to find one ends the build. `rgrad`, which is
+    # compiled three times here, is optimised less; the kernels that it calls are those of a release.
     extra = {**WORK, **NO_INTERPRETER, "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
     return call(["cargo", "test", "--workspace", "--release", "--no-fail-fast", *arguments], extra=extra)
 
