@@ -165,7 +165,7 @@ RESULTS = {
         "_current_graph_task_id _tracked_graph_task_id _ask_below _set_fusion_least _enter_level _top_level _level_of "
         "autocast_increment_nesting autocast_decrement_nesting _enter_dual UntypedStorage.nbytes UntypedStorage.size",
     ),
-    **each("_str", "__repr__ __format__ _repr_html_ Node.name"),
+    **each("_str", "__repr__ __format__ _repr_html_ Node.name _get_cpu_capability"),
     **each("_float", "__float__ _site_bench"),
     **each("_complex", "__complex__"),
     **each(

@@ -2222,7 +2222,7 @@ def _fusion_counts() -> _tuple[_int, _int, _int]:
 def _fusion_enabled() -> _bool:
     """Whether operations may be deferred."""
 
-def _get_cpu_capability() -> Tensor:
+def _get_cpu_capability() -> _str:
     """PyTorch's name of the instruction set that kernels use."""
 
 def _gradient_edge(tensor: Tensor) -> _tuple[Node, _int]:
