@@ -5,20 +5,20 @@ use crate::backend::lock_order::{self, Watch};
 pub use crate::backend::lock_order::{LockMode, Rank, ReentrantMutex, ReentrantMutexGuard};
 
 #[cfg(debug_assertions)]
-type Here = lock_order::Always;
+type LockWatch = lock_order::Always;
 #[cfg(not(debug_assertions))]
-type Here = lock_order::Never;
+type LockWatch = lock_order::Never;
 
-pub type HeldLock = <Here as Watch>::Held;
-pub type Ordered<T, const R: u8> = lock_order::Ordered<T, R, Here>;
-pub type OrderedGuard<'a, T> = lock_order::OrderedGuard<'a, T, Here>;
-pub type Table<T> = lock_order::Table<T, Here>;
+pub type HeldLock = <LockWatch as Watch>::Held;
+pub type Ordered<T, const R: u8> = lock_order::Ordered<T, R, LockWatch>;
+pub type OrderedGuard<'a, T> = lock_order::OrderedGuard<'a, T, LockWatch>;
+pub type TableLock<T> = lock_order::Table<T, LockWatch>;
 
 /// Must be called before waiting for a lock. Panics if the lock is out of order.
 #[inline(always)]
 #[track_caller]
 pub fn enter(rank: Rank, mode: LockMode) -> HeldLock {
-    Here::enter(rank, mode)
+    LockWatch::enter(rank, mode)
 }
 
 /// Panics if this thread holds a guard. `what` describes what is about to happen.

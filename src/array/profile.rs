@@ -4,7 +4,7 @@
 //! began. While no session is on, nothing here is called, except by programs, which look once whether there is one. Which operations are events is
 //! decided in `autograd::diagnostics::profiler`.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::backend::cpu::memory::alloc::memory_allocated;
 use crate::backend::device_times::{self, DeviceRun, DeviceTimes};
 use crate::layout::{DType, Dims};
@@ -84,9 +84,9 @@ pub struct ProfileEvent {
 /// What one or several profilers of a thread record.
 #[derive(Debug)]
 pub struct ProfileSession {
-    events: Table<Vec<ProfileEvent>>,
+    events: TableLock<Vec<ProfileEvent>>,
     /// What devices ran, in the order in which they told.
-    device_runs: Table<Vec<DeviceRun>>,
+    device_runs: TableLock<Vec<DeviceRun>>,
     options: AtomicU8,
 }
 
@@ -149,8 +149,8 @@ pub fn start(options: u8) -> usize {
     origin();
     ACTIVE.with_borrow_mut(|active| {
         let active = active.get_or_insert_with(|| {
-            let events = Table::new(Vec::with_capacity(1024));
-            let session = ProfileSession { events, device_runs: Table::new(Vec::new()), options: AtomicU8::new(0) };
+            let events = TableLock::new(Vec::with_capacity(1024));
+            let session = ProfileSession { events, device_runs: TableLock::new(Vec::new()), options: AtomicU8::new(0) };
             ActiveProfile { session: Arc::new(session), users: 0, open: Vec::new() }
         });
         active.users += 1;

@@ -2,7 +2,7 @@
 
 use super::batch;
 use super::create::make_room;
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
 use crate::autograd::{Arrays, Grads, Name, OldValue, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, primitives};
 use crate::backend::host;
@@ -19,7 +19,7 @@ struct GeneratorState {
 
 /// A stream of random numbers. Clones are the same stream.
 #[derive(Debug, Clone)]
-pub struct Generator(Arc<Table<GeneratorState>>);
+pub struct Generator(Arc<TableLock<GeneratorState>>);
 
 /// The seed that PyTorch's generators start with.
 pub const DEFAULT_SEED: u64 = 67280421310721;
@@ -32,7 +32,7 @@ impl Default for Generator {
 
 impl Generator {
     pub fn new(seed: u64) -> Generator {
-        Generator(Arc::new(Table::new(GeneratorState { seed, offset: 0 })))
+        Generator(Arc::new(TableLock::new(GeneratorState { seed, offset: 0 })))
     }
 
     pub fn manual_seed(&self, seed: u64) {

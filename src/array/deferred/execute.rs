@@ -7,7 +7,7 @@ use super::queue::{self, Interrupts};
 use super::source;
 use super::step::{DeferredInput, DeferredKind, DeferredRequest, DeferredStep, Sibling};
 use crate::array::Array;
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::array::profile::{self, EventStart, OpenEvent, ProfileKind};
 use crate::array::storage::Storage;
 use crate::backend::contract::{Memory, Operand, Program, ProgramInput, View};
@@ -165,9 +165,9 @@ struct Provided<'a> {
 /// Checks from time to time whether the host interrupts the program, on the thread that started it.
 struct InterruptWatch {
     thread: Option<ThreadId>,
-    next: Table<Instant>,
+    next: TableLock<Instant>,
     stopped: AtomicBool,
-    error: Table<Option<Error>>,
+    error: TableLock<Option<Error>>,
 }
 
 /// The time between two checks.
@@ -178,9 +178,9 @@ impl InterruptWatch {
     fn new(checked: bool) -> InterruptWatch {
         InterruptWatch {
             thread: checked.then(|| thread::current().id()),
-            next: Table::new(Instant::now() + CHECK_INTERVAL),
+            next: TableLock::new(Instant::now() + CHECK_INTERVAL),
             stopped: AtomicBool::new(false),
-            error: Table::new(None),
+            error: TableLock::new(None),
         }
     }
 

@@ -6,7 +6,7 @@ use super::memory::DeferredMemory;
 use super::step::{DeferredInput, DeferredKind, DeferredStep, ProgramWeight};
 use crate::array::Array;
 use crate::array::counted::CountedPlace;
-use crate::array::lock_order::{self, HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, Table, assert_no_guard, suspend};
+use crate::array::lock_order::{self, HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, TableLock, assert_no_guard, suspend};
 use crate::array::storage::{Access, Device, Storage, StorageInner};
 use crate::backend::host;
 use crate::backend::interrupt::{Paused, paused};
@@ -25,7 +25,7 @@ pub(in crate::array) enum Interrupts {
 /// Held while programs run or grow in place.
 static RUN: ReentrantMutex<()> = ReentrantMutex::new(());
 /// The pending storages, in the order in which they became pending. While it is locked, no handle is dropped and no other lock is waited for.
-static LIVE: Table<BTreeMap<u64, CountedPlace<StorageInner>>> = Table::new(BTreeMap::new());
+static LIVE: TableLock<BTreeMap<u64, CountedPlace<StorageInner>>> = TableLock::new(BTreeMap::new());
 static ENTERED: AtomicU64 = AtomicU64::new(1);
 /// Why there may be programs that keep more memory alive than their results take: `STALE` and `ABANDONED`. Programs never run where a handle is
 /// dropped or memory is allocated, but at the next safe point, where no guard is held.

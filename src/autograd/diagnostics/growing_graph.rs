@@ -5,7 +5,7 @@
 //! node behind it. In a loop that only reads old results this number stays small, because nothing links one step's node to the next one's.
 //! New nodes are looked at only while the root of an earlier pass is alive when the next pass begins, which it is where a graph grows.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::dispatch::call_site::{self, Site};
 use crate::autograd::graph::node::{Edge, Node};
 use crate::error::Result;
@@ -38,7 +38,7 @@ static NUMBER: AtomicU32 = AtomicU32::new(0);
 /// For how many more passes new nodes are looked at.
 static LOOKING: AtomicU32 = AtomicU32::new(0);
 static HAS_FOUND: AtomicBool = AtomicBool::new(false);
-static FOUND: Table<Found> = Table::new(Found { waiting: Vec::new(), reported: Vec::new() });
+static FOUND: TableLock<Found> = TableLock::new(Found { waiting: Vec::new(), reported: Vec::new() });
 
 struct Found {
     waiting: Vec<(Site, Growth)>,

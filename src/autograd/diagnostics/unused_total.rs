@@ -6,7 +6,7 @@
 //! of the states before them; losses over a step have been run. A line whose totals backward has used once is never reported: what a step
 //! that was given up leaves behind is no leak. Nor is a line reported for gradients that a pass has added up while it was recorded.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::Site;
 use crate::autograd::engine::fork;
@@ -21,12 +21,12 @@ const TERMS: u32 = 10;
 const MOST_NODES: usize = 100_000;
 
 /// Lines whose totals backward has used.
-static USED: Table<Vec<Site>> = Table::new(Vec::new());
+static USED: TableLock<Vec<Site>> = TableLock::new(Vec::new());
 /// How many callers evaluate functions many times and differentiate only some of the results.
 static EXPECTED: AtomicU32 = AtomicU32::new(0);
 
 /// The numbers of the nodes that were recorded while passes ran, of the latest such passes.
-static RECORDED: Table<Vec<Range<u64>>> = Table::new(Vec::new());
+static RECORDED: TableLock<Vec<Range<u64>>> = TableLock::new(Vec::new());
 const MOST_PASSES: usize = 1000;
 
 /// A pass that is recorded itself, until it is dropped.

@@ -3,7 +3,7 @@
 //! The core is independent of Python: the embedding language registers a source that finds the current site and describes it.
 
 use crate::array::fusion;
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::dispatch::module_site;
 use crate::backend::live_memory;
 use crate::error::Result;
@@ -106,7 +106,8 @@ struct Derivations {
     ids: FxHashMap<Derivation, u32>,
 }
 
-static DERIVED: Table<Derivations> = Table::new(Derivations { all: Vec::new(), ids: FxHashMap::with_hasher(rustc_hash::FxBuildHasher) });
+static DERIVED: TableLock<Derivations> =
+    TableLock::new(Derivations { all: Vec::new(), ids: FxHashMap::with_hasher(rustc_hash::FxBuildHasher) });
 
 /// The site of what the node called `by`, itself recorded at `parent`, records in a pass that was called at `here`.
 pub fn derive(here: Site, parent: Site, by: String) -> Site {

@@ -1,6 +1,6 @@
 //! Call sites that also say in which module of a model the call was made. Made only while memory is recorded with modules.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::dispatch::call_site::Site;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -16,7 +16,7 @@ struct ModuleSites {
     ids: FxHashMap<(Site, u32), u32>,
 }
 
-static SITES: Table<Option<ModuleSites>> = Table::new(None);
+static SITES: TableLock<Option<ModuleSites>> = TableLock::new(None);
 
 thread_local! {
     /// The number of the module whose forward runs on this thread; 0 if none does.

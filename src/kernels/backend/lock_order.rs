@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     type StorageLock<T> = Ordered<T, { Rank::Storage as u8 }, Always>;
-    type Table<T> = super::Table<T, Always>;
+    type Watched<T> = Table<T, Always>;
 
     #[test]
     fn ranks_are_their_places() {
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn locks_in_order_are_taken_and_given_back_in_any() {
-        let (outer, inner) = (StorageLock::new(1), Table::new(2));
+        let (outer, inner) = (StorageLock::new(1), Watched::new(2));
         for _ in 0..3 {
             let a = outer.lock();
             let b = inner.lock();
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn each_thread_has_a_list_of_its_own() {
-        let (first, second) = (Table::new(()), Table::new(()));
+        let (first, second) = (Watched::new(()), Watched::new(()));
         let _held = first.lock();
         std::thread::scope(|s| {
             s.spawn(|| drop(second.lock()));
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "lock order: Storage is asked for at src/kernels/backend/lock_order.rs")]
     fn a_lock_out_of_order_is_named() {
-        let (outer, inner) = (StorageLock::new(()), Table::new(()));
+        let (outer, inner) = (StorageLock::new(()), Watched::new(()));
         let _inner = inner.lock();
         let _outer = outer.lock();
     }
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "while Table is held since src/kernels/backend/lock_order.rs")]
     fn two_of_one_rank_are_named() {
-        let (first, second) = (Table::new(()), Table::new(()));
+        let (first, second) = (Watched::new(()), Watched::new(()));
         let _first = first.lock();
         let _second = second.lock();
     }
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "lock order: waiting for a device at")]
     fn what_may_not_happen_under_a_guard_is_named() {
-        let table = Table::new(());
+        let table = Watched::new(());
         let _held = table.lock();
         assert_no_guard("waiting for a device");
     }

@@ -5,7 +5,7 @@
 
 use super::context_owner;
 use super::node::PyNode;
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::census::{Census, SharedValue, Snapshot};
 use crate::autograd::ownership::Foreign;
 use crate::autograd::{Node, Tensor};
@@ -169,7 +169,7 @@ fn end(old: *mut Active) {
 }
 
 /// When the last large census ended, and how long it took.
-static LAST_LARGE: Table<Option<(Instant, Duration)>> = Table::new(None);
+static LAST_LARGE: TableLock<Option<(Instant, Duration)>> = TableLock::new(None);
 /// A census of fewer tensors and nodes costs less than the run itself. After a larger one the next waits until `REST` times as long has passed, so
 /// that programs with many tensors spend at most a small part of their time on them.
 const LARGE: usize = 20_000;

@@ -11,7 +11,7 @@
 use super::collector;
 use super::function::FunctionCtx;
 use super::node::PyNode;
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::Node;
 use crate::python::types::_PyObject_GetDictPtr;
 use pyo3::ffi;
@@ -28,7 +28,7 @@ pub(crate) struct ContextRef {
     /// The context; null after it is gone.
     object: AtomicPtr<ffi::PyObject>,
     /// The counted reference, while the node owns the context.
-    owned: Table<Option<Py<PyAny>>>,
+    owned: TableLock<Option<Py<PyAny>>>,
     /// The garbage collector runs, and the node has a counted reference although the context owns it.
     pinned: AtomicBool,
     /// The node stays the owner: the context keeps outputs, and they the node. The collector follows that from the outputs (`function::kept_outputs`).
@@ -39,7 +39,7 @@ impl ContextRef {
     pub(crate) fn owning(ctx: Py<PyAny>) -> ContextRef {
         ContextRef {
             object: AtomicPtr::new(ctx.as_ptr()),
-            owned: Table::new(Some(ctx)),
+            owned: TableLock::new(Some(ctx)),
             pinned: AtomicBool::new(false),
             fixed: AtomicBool::new(false),
         }
@@ -116,9 +116,9 @@ impl ContextRef {
 }
 
 /// The nodes that contexts own; also some that they owned.
-static OWNED_NODES: Table<Vec<Weak<Node>>> = Table::new(Vec::new());
+static OWNED_NODES: TableLock<Vec<Weak<Node>>> = TableLock::new(Vec::new());
 /// The nodes whose contexts are pinned.
-static PINNED: Table<Vec<Weak<Node>>> = Table::new(Vec::new());
+static PINNED: TableLock<Vec<Weak<Node>>> = TableLock::new(Vec::new());
 
 fn remember(py: Python<'_>, node: &Arc<Node>) {
     // Without it such contexts are never collected as long as a graph holds their nodes.
@@ -131,7 +131,7 @@ fn remember(py: Python<'_>, node: &Arc<Node>) {
     list.push(Arc::downgrade(node));
 }
 
-fn alive(list: &Table<Vec<Weak<Node>>>) -> Vec<Arc<Node>> {
+fn alive(list: &TableLock<Vec<Weak<Node>>>) -> Vec<Arc<Node>> {
     std::mem::take(&mut *list.lock()).iter().filter_map(Weak::upgrade).collect()
 }
 

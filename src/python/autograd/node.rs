@@ -2,7 +2,7 @@
 //!
 //! The attributes of saved values (`_saved_self`) are made in `saved`, the contexts of custom Functions in `function`.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::engine::hooks::{Registration, next_id};
 use crate::autograd::{Grads, Node, engine, ownership};
 use crate::python::args::as_tensor;
@@ -32,7 +32,7 @@ enum Hold {
 /// A node of the autograd graph.
 #[pyclass(name = "Node", module = "rgrad.autograd.graph", subclass, dict, weakref, frozen)]
 pub(crate) struct PyNode {
-    hold: Table<Hold>,
+    hold: TableLock<Hold>,
 }
 
 thread_local! {
@@ -59,7 +59,7 @@ fn class_of<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
 
 impl PyNode {
     pub(crate) fn unbound() -> PyNode {
-        PyNode { hold: Table::new(Hold::Nothing) }
+        PyNode { hold: TableLock::new(Hold::Nothing) }
     }
 
     /// Connects a Function's context with the node that owns it.
@@ -160,7 +160,7 @@ impl PyNode {
     #[new]
     fn new() -> PyResult<Self> {
         match NEXT.with(|n| n.borrow_mut().take()) {
-            Some(node) => Ok(PyNode { hold: Table::new(Hold::Strong(node)) }),
+            Some(node) => Ok(PyNode { hold: TableLock::new(Hold::Strong(node)) }),
             None => Err(type_error("nodes are made by operations on tensors, not by hand")),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! What is recorded is decided in `crate::autograd::profiler`. Not here: tables, averages and traces, which are Python.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::array::profile::{self, OpenEvent};
 use crate::autograd::call_site::Site;
 use crate::autograd::profiler;
@@ -44,7 +44,7 @@ fn _profiler_clock() -> (u64, u64) {
 
 /// A range that the user has named, until it is closed.
 #[pyclass(module = "rgrad", frozen)]
-struct ProfilerRange(Table<Option<OpenEvent>>);
+struct ProfilerRange(TableLock<Option<OpenEvent>>);
 
 #[pymethods]
 impl ProfilerRange {
@@ -62,7 +62,7 @@ fn _profiler_range(name: String) -> Option<ProfilerRange> {
     if !profiler::is_on() {
         return None;
     }
-    profiler::range(name).map(|e| ProfilerRange(Table::new(Some(e))))
+    profiler::range(name).map(|e| ProfilerRange(TableLock::new(Some(e))))
 }
 
 /// This thread's events from number ``first`` on, and the time. An event is a tuple: kind, name, start and end in nanoseconds (0 while it is open),

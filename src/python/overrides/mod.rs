@@ -271,7 +271,7 @@ macro_rules! disabling {
 
 /// The restrictions of the blocks that one object has entered.
 #[derive(Default)]
-struct Blocks(crate::array::lock_order::Table<Vec<Restricted>>);
+struct Blocks(crate::array::lock_order::TableLock<Vec<Restricted>>);
 
 disabling! {
     /// A context in which the ``__torch_function__`` of subclasses is not called.

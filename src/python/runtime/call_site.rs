@@ -3,7 +3,7 @@
 //! A call site is interned to a number when an operation is recorded; file, line and source text are looked up only when an error needs them.
 //! How frames are read is in `frames`.
 
-use crate::array::lock_order::Table as Lock;
+use crate::array::lock_order::TableLock as Lock;
 use crate::autograd::diagnostics::growing_graph;
 use crate::autograd::dispatch::call_site::{CallSiteSource, Site, register as register_source};
 use crate::python::errors::foreign;

@@ -6,7 +6,7 @@
 //! last other handle: so a weak reference or `gc.get_objects()` may show the object at any time. PyTorch keeps its objects in the same way. The
 //! class's methods are in the other files of this folder.
 
-use crate::array::lock_order::{Table, assert_no_guard};
+use crate::array::lock_order::{TableLock, assert_no_guard};
 use crate::autograd::Tensor;
 use crate::autograd::tensor::ownership::{self, Foreign};
 use crate::autograd::tensor::slot;
@@ -40,7 +40,7 @@ static OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// PyO3's own destructor of `Tensor` objects.
 static DEALLOC: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 /// Objects owned by tensors that were dropped on a thread without the GIL.
-static PENDING: Table<Vec<usize>> = Table::new(Vec::new());
+static PENDING: TableLock<Vec<usize>> = TableLock::new(Vec::new());
 
 /// The contents of an object whose address is not known yet. `__init__` or `wrap` links object and tensor.
 pub(crate) fn unlinked(t: Tensor) -> PyTensor {

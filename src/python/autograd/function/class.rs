@@ -1,6 +1,6 @@
 //! What a call needs of a Function's class: its methods and flags, looked up once and again when the class or a base of it has changed.
 
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::python::errors::{runtime, type_error};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -128,7 +128,7 @@ fn backward_of<'py>(class: &Bound<'py, PyType>) -> PyResult<Option<Bound<'py, Py
 #[pyclass(name = "_FunctionClass", module = "rgrad._core", frozen)]
 pub(crate) struct FunctionClass {
     class: Py<PyType>,
-    methods: Table<Option<Methods>>,
+    methods: TableLock<Option<Methods>>,
 }
 
 impl FunctionClass {
@@ -179,7 +179,7 @@ impl FunctionClass {
 impl FunctionClass {
     #[new]
     fn new(class: Py<PyType>) -> FunctionClass {
-        FunctionClass { class, methods: Table::default() }
+        FunctionClass { class, methods: TableLock::default() }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -5,7 +5,7 @@
 use super::class::FunctionClass;
 use super::node::traverse;
 use super::warn;
-use crate::array::lock_order::Table;
+use crate::array::lock_order::TableLock;
 use crate::autograd::{Node, WeakTensor, ownership};
 use crate::python::args::{as_tensor, type_name};
 use crate::python::autograd::node::PyNode;
@@ -32,7 +32,7 @@ pub(crate) struct FunctionCtx {
     once: bool,
     /// None for a context that was made by hand.
     pub(super) class: Option<Py<FunctionClass>>,
-    pub(super) state: Table<ContextState>,
+    pub(super) state: TableLock<ContextState>,
 }
 
 #[derive(Default)]
@@ -69,7 +69,7 @@ pub(super) enum Needs {
 
 impl FunctionCtx {
     pub(super) fn of(class: Option<Py<FunctionClass>>, once: bool) -> FunctionCtx {
-        FunctionCtx { materialize: AtomicBool::new(true), once, class, state: Table::default() }
+        FunctionCtx { materialize: AtomicBool::new(true), once, class, state: TableLock::default() }
     }
 
     /// `saved_tensors` in every case.
