@@ -29,13 +29,14 @@ fn f32_lit(bits: u32) -> f32 {
     return bitcast<f32>(bits ^ unknown);
 }
 
-// The built-in min, max and clamp are not used on floats: beside a test for nan Mesa's compiler makes wrong code of them.
+// The built-in min, max and clamp are not used on floats: beside a test for nan Mesa's compiler makes wrong code of them. Behind OpenGL it
+// makes them of a choice between two numbers by their order, too, unless what is compared is not seen to be one of them.
 fn f32_at_most(x: f32, high: f32) -> f32 {
-    return select(x, high, high < x);
+    return select(x, high, high < f32_keep(x));
 }
 
 fn f32_at_least(x: f32, low: f32) -> f32 {
-    return select(x, low, low > x);
+    return select(x, low, low > f32_keep(x));
 }
 
 fn f32_clamp(x: f32, low: f32, high: f32) -> f32 {
