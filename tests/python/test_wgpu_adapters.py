@@ -69,3 +69,37 @@ def test_software_is_told_once() -> None:
         assert len(said) == ("CPU" in used), (said, used)
         assert all("(software, " in text for text in said)
     """)
+
+
+def test_devices_are_opened_with_the_least_that_webgpu_promises_where_that_is_asked() -> None:
+    run(
+        """
+        import warnings
+        import rgrad
+        warnings.simplefilter("ignore")
+        def check():
+            device = rgrad.wgpu.current_device()
+            assert not device.features, device.features
+            assert {name: device.limits[name] for name in rgrad.wgpu._adapters._LEAST} == rgrad.wgpu._adapters._LEAST
+            assert "the least that WebGPU promises (RGRAD_WGPU_LIMITS=least)" in rgrad.wgpu.chosen()
+            assert rgrad.ones(3, device="wgpu").sum().item() == 3
+        check()
+        rgrad.wgpu.set_device(rgrad.wgpu.current_device().adapter)
+        check()
+        """,
+        RGRAD_WGPU_LIMITS="least",
+    )
+
+
+def test_other_limits_are_refused() -> None:
+    told = run(
+        """
+        import rgrad
+        try:
+            rgrad.wgpu.current_device()
+        except ValueError as e:
+            print(e)
+        """,
+        RGRAD_WGPU_LIMITS="most",
+    )
+    assert told == 'RGRAD_WGPU_LIMITS=most: expected "least", or nothing for the limits of the adapter\n'

@@ -32,9 +32,6 @@ __all__ = [
     "synchronize",
 ]
 
-# Used by shaders where the adapter has them.
-_FEATURES = ("shader-f16", "subgroup", "timestamp-query", "immediates", "shader-int64", "shader-f64")
-
 # With these a user tells wgpu-py which adapter to take.
 _WGPU_PY = ("WGPU_BACKEND_TYPE", "WGPUPY_WGPU_ADAPTER_NAME")
 
@@ -78,14 +75,12 @@ def _no_adapter(reason: object) -> Exception:
     )
 
 
-def _wanted(adapter: Any) -> set[str]:
-    return {f for f in _FEATURES if f in adapter.features}
-
-
 def _open(adapter: Any) -> Any:
     """A device of an adapter, with the adapter's own limits and all features that shaders can use."""
     return adapter.request_device_sync(
-        label="rgrad", required_features=sorted(_wanted(adapter)), required_limits=dict(adapter.limits)
+        label="rgrad",
+        required_features=sorted(_adapters.features(adapter)),
+        required_limits=_adapters.limits(adapter),
     )
 
 
@@ -133,15 +128,15 @@ def _install_default() -> None:
             return
         adapter, reason = _default_adapter(wgpu, dict(shared.helper._adapter_kwargs))
         shared.preconfigure_default_device(
-            "rgrad", preferred_features=set(_FEATURES), required_limits=dict(adapter.limits)
+            "rgrad", preferred_features=_adapters.features(adapter), required_limits=_adapters.limits(adapter)
         )
         if not shared.helper._adapter_kwargs:
             shared.preconfigure_default_device("rgrad", adapter=adapter)
-        _install(shared.get_default_device(), reason)
+        _install(shared.get_default_device(), _adapters.opened(reason))
 
 
 def _default_adapter(wgpu: Any, wishes: dict[str, Any]) -> tuple[Any, str]:
-    """The adapter of wgpu-py's default device, and why: what other packages or the environment ask for, else the best."""
+    """The adapter of wgpu-py's default device, and why: what others or the environment ask for, else the best."""
     if wishes.get("adapter") is not None:
         return wishes["adapter"], "another package has given it to wgpu-py"
     asked = [f"{key}={value!r}" for key, value in wishes.items()]
@@ -212,7 +207,8 @@ def set_device(device: Any) -> None:
 
     Args:
         device: A ``wgpu.GPUAdapter`` (see `devices`), on which a device is opened with all its limits and the features
-            that shaders can use; or a ``wgpu.GPUDevice`` of your own.
+            that shaders can use (with ``RGRAD_WGPU_LIMITS=least`` in the environment: with what every adapter has); or
+            a ``wgpu.GPUDevice`` of your own.
 
     Raises:
         TypeError: It is neither.
@@ -221,14 +217,15 @@ def set_device(device: Any) -> None:
     """
     wgpu = _import()
     with _lock:
+        reason = "given to set_device()"
         if isinstance(device, wgpu.GPUAdapter):
-            device = _open(device)
+            device, reason = _open(device), _adapters.opened(reason)
         if not isinstance(device, wgpu.GPUDevice):
             raise rgrad.ArgumentTypeError(
                 f"set_device(): expected a wgpu.GPUAdapter or a wgpu.GPUDevice, got {type(device).__name__}. "
                 "rgrad.wgpu.devices() lists the adapters"
             )
-        _install(device, "given to set_device()")
+        _install(device, reason)
 
 
 def synchronize() -> None:

@@ -1,4 +1,4 @@
-"""Whether the loaded library is the one that the core was compiled for: its version, and every struct, constant and function."""
+"""Whether the loaded library is the one that the core was compiled for: version, structs, constants, functions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # The tested minor versions of wgpu-py: from the first up to, not including, the second.
 _SUPPORTED = ((0, 32), (0, 33))
+
+
 def supported() -> str:
     """The tested versions, as pip reads them."""
     return f">={'.'.join(map(str, _SUPPORTED[0]))},<{'.'.join(map(str, _SUPPORTED[1]))}"
