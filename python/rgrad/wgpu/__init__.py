@@ -105,6 +105,7 @@ def _install(device: Any, reason: str) -> None:
         dict(device.limits),
         sorted(device.features),
         _adapters.describe(info),
+        _adapters.is_opengl(info),
     )
     _current, _reason = device, reason
     if _adapters.is_software(info) and not _warned:

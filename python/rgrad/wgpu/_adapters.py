@@ -70,6 +70,11 @@ def is_software(info: Mapping[str, Any]) -> bool:
     return str(info.get("adapter_type", "")).lower() == "cpu"
 
 
+def is_opengl(info: Mapping[str, Any]) -> bool:
+    """Whether an adapter is driven by OpenGL."""
+    return str(info.get("backend_type", "")).lower().startswith("opengl")
+
+
 def describe(info: Mapping[str, Any]) -> str:
     """An adapter in a few words: its own name, whether it is software, and the interface behind it."""
     own = str(info.get("device") or info.get("description") or "unnamed adapter")
@@ -80,8 +85,7 @@ def describe(info: Mapping[str, Any]) -> str:
 def _order(adapter: Any) -> tuple[bool, bool, int]:
     info = adapter.info
     kind = str(info.get("adapter_type", "")).lower()
-    opengl = str(info.get("backend_type", "")).lower().startswith("opengl")
-    return is_software(info), opengl, _KINDS.index(kind) if kind in _KINDS else _KINDS.index("unknown")
+    return is_software(info), is_opengl(info), _KINDS.index(kind) if kind in _KINDS else _KINDS.index("unknown")
 
 
 def _computes(adapter: Any) -> bool:

@@ -53,6 +53,7 @@ fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     limits: The limits that the device reports, by wgpu-py's names.
 ///     features: The features that the device reports, by wgpu-py's names.
 ///     name: The name of the adapter.
+///     opengl: Whether the library drives it by OpenGL.
 ///
 /// Raises:
 ///     RuntimeError: The library lacks a function, or the device reports no value for a limit.
@@ -66,6 +67,7 @@ fn _wgpu_install(
     limits: &Bound<'_, PyDict>,
     features: Vec<String>,
     name: String,
+    opengl: bool,
 ) -> PyResult<()> {
     let limit = |name: &str| -> PyResult<u64> {
         let value = limits.get_item(name)?.ok_or_else(|| Error::runtime(format!("wgpu: the device reports no limit {name}")))?;
@@ -97,7 +99,7 @@ fn _wgpu_install(
     }
     // SAFETY: the caller holds wgpu-py's objects, whose handles these are.
     let api = unsafe { Api::new(functions, device, queue) };
-    Context::install(api, limits, features, Identity { name }, Box::new(owner)).map_err(crate::error::Error::from)?;
+    Context::install(api, limits, features, Identity { name, opengl }, Box::new(owner)).map_err(crate::error::Error::from)?;
     Ok(())
 }
 

@@ -199,19 +199,28 @@ impl Buffer {
         if pool.overfull() {
             context.empty_cache()?;
         }
-        let make = || context.exclusive("allocation", |api: &Api| api.create_buffer("rgrad", capacity, STORAGE | COPY_SRC | COPY_DST));
-        let handle = match make() {
-            Ok(handle) => handle,
+        let make = || {
+            let create = |api: &Api| api.create_buffer("rgrad", capacity, STORAGE | COPY_SRC | COPY_DST);
+            let handle = context.exclusive("allocation", create)?;
+            let id = pool.next_id.fetch_add(1, Ordering::Relaxed) as u32;
+            let raw = RawBuffer { handle, id, capacity, batch: AtomicU64::new(0) };
+            match context.has_memory(&raw) {
+                Ok(true) => Ok(raw),
+                found => {
+                    context.exclusive("allocation", |api: &Api| api.release_buffer(handle))?;
+                    found.and_then(|_| Err(Error::memory("the OpenGL driver has none left")))
+                }
+            }
+        };
+        match make() {
             // Cached buffers may be the memory that is missing. Their memory is free only after the work that uses them has run.
             Err(e) if e.kind() == ErrorKind::Memory => {
                 context.synchronize()?;
                 context.empty_cache()?;
-                make().map_err(|e| refuse(context, bytes, e.message()))?
+                make().map_err(|e| if e.kind() == ErrorKind::Memory { refuse(context, bytes, e.message()) } else { e })
             }
-            Err(e) => return Err(e),
-        };
-        let id = pool.next_id.fetch_add(1, Ordering::Relaxed) as u32;
-        Ok(RawBuffer { handle, id, capacity, batch: AtomicU64::new(0) })
+            made => made,
+        }
     }
 
     pub fn context(&self) -> &Arc<Context> {

@@ -1,11 +1,11 @@
 //! A device in use: its limits, and access to its buffers, pipelines and queue.
 
-use super::buffer::{Buffer, BufferPool};
+use super::buffer::{Buffer, BufferPool, RawBuffer};
 use super::dispatch::Dispatch;
 use super::errors::{Cause, Tickets, WORDS};
 use super::host;
 use super::pipeline::PIPELINES;
-use super::recorder::Recorder;
+use super::recorder::{PendingRead, Recorder};
 use super::timer;
 use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::backend::device_times;
@@ -49,11 +49,13 @@ pub struct Features {
     pub timestamps: bool,
 }
 
-/// The name of a device.
+/// What is behind a device.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// The adapter's name.
     pub name: String,
+    /// The library drives it by OpenGL.
+    pub opengl: bool,
 }
 
 /// An object of the embedding language that holds the device.
@@ -250,6 +252,20 @@ impl Context {
         })
     }
 
+    /// Whether a new buffer has memory. By OpenGL the library reports none that is missing: writes are lost, and reads leave what was there.
+    ///
+    /// # Errors
+    /// As for `synchronize`; faults of earlier work are not looked for.
+    pub(crate) fn has_memory(&self, buffer: &RawBuffer) -> Result<bool> {
+        if !self.identity.opengl {
+            return Ok(true);
+        }
+        let op = "allocation";
+        let mark = buffer.id.to_ne_bytes();
+        let reading = self.with(|r| r.try_memory(&self.api, buffer.handle, mark))?;
+        Ok(self.arrived(op, &reading)? == mark)
+    }
+
     /// Records a dispatch after all earlier ones. A dispatch without workgroups is ignored.
     ///
     /// # Errors
@@ -358,6 +374,20 @@ impl Context {
 
     fn fetch(&self, op: &'static str, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<Vec<u8>> {
         let reading = self.with(|r| r.read(&self.api, from, bytes))?;
+        let mut data = self.arrived(op, &reading)?;
+        if reading.status {
+            let words: Vec<u32> = data[reading.bytes..].chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect();
+            if let Err(e) = self.tickets.check(&words) {
+                self.with(|r| r.clear_status(&self.api))?;
+                return Err(e);
+            }
+        }
+        data.truncate(reading.bytes);
+        Ok(data)
+    }
+
+    /// Waits for a read, and gives its data and what follows them.
+    fn arrived(&self, op: &str, reading: &PendingRead) -> Result<Vec<u8>> {
         let total = reading.bytes + if reading.status { WORDS * 4 } else { 0 };
         if let Err(e) = self.wait(op, &reading.signal) {
             // A pending mapping ends with the buffer. The status has still to be checked.
@@ -380,19 +410,10 @@ impl Context {
             r.keep_staging(&self.api, reading.capacity, reading.staging);
             Ok((data, fault))
         })?;
-        let Some(mut data) = data else {
+        data.ok_or_else(|| {
             let why = fault.map_or_else(|| "the memory is not mapped".into(), |f| f.message);
-            return Err(Error::runtime(format!("{op}: {}", why.trim())));
-        };
-        if reading.status {
-            let words: Vec<u32> = data[reading.bytes..].chunks_exact(4).map(|c| u32::from_ne_bytes([c[0], c[1], c[2], c[3]])).collect();
-            if let Err(e) = self.tickets.check(&words) {
-                self.with(|r| r.clear_status(&self.api))?;
-                return Err(e);
-            }
-        }
-        data.truncate(reading.bytes);
-        Ok(data)
+            Error::runtime(format!("{op}: {}", why.trim()))
+        })
     }
 
     /// Waits without the recorder and without the GIL.

@@ -303,19 +303,51 @@ impl Recorder {
         Ok(())
     }
 
-    /// Submits a copy of `bytes` bytes (0: nothing) and of the status after all recorded work, and starts to map them.
-    pub(crate) fn read(&mut self, api: &Api, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<PendingRead> {
-        let status = self.unchecked;
-        let total = bytes + if status { STATUS_BYTES } else { 0 };
+    /// A buffer for the host to read `total` bytes from, and its own size.
+    fn staging(&mut self, api: &Api, total: usize) -> Result<(usize, native::Buffer)> {
         let capacity = total.next_power_of_two().max(256);
         let kept = self.staging.iter().position(|(c, _)| *c == capacity);
         let (staging, fault) = match kept {
             Some(i) => (self.staging.swap_remove(i).1, None),
             None => api.scoped(|| api.create_buffer("rgrad staging", capacity, MAP_READ | COPY_DST)),
         };
-        if let Some(fault) = fault {
-            return Err(failed("a transfer from the device", None, &fault));
+        fault.map_or(Ok((capacity, staging)), |fault| Err(failed("a transfer from the device", None, &fault)))
+    }
+
+    /// Submits a write of `mark` into a new buffer and a copy of it from there, beside the batch, and starts to map the copy.
+    pub(crate) fn try_memory(&mut self, api: &Api, buffer: native::Buffer, mark: [u8; 4]) -> Result<PendingRead> {
+        let bytes = mark.len();
+        let (capacity, staging) = self.staging(api, bytes)?;
+        let (commands, fault) = api.scoped(|| {
+            api.write_buffer(buffer, 0, (&mark[..]).into());
+            let encoder = api.create_encoder();
+            api.copy(encoder, (buffer, 0), (staging, 0), bytes);
+            api.finish(encoder)
+        });
+        let (signal, fault) = match fault {
+            None => api.scoped(|| {
+                api.submit(commands);
+                api.map_for_read(staging, bytes)
+            }),
+            Some(fault) => {
+                api.release_commands(commands);
+                (Arc::default(), Some(fault))
+            }
+        };
+        match fault {
+            None => Ok(PendingRead { staging, capacity, bytes, status: false, signal }),
+            Some(fault) => {
+                api.release_buffer(staging);
+                Err(failed("allocation", None, &fault))
+            }
         }
+    }
+
+    /// Submits a copy of `bytes` bytes (0: nothing) and of the status after all recorded work, and starts to map them.
+    pub(crate) fn read(&mut self, api: &Api, from: Option<(&Buffer, usize)>, bytes: usize) -> Result<PendingRead> {
+        let status = self.unchecked;
+        let total = bytes + if status { STATUS_BYTES } else { 0 };
+        let (capacity, staging) = self.staging(api, total)?;
         let own = self.own;
         let encoder = self.end_pass(api);
         if let Some((buffer, offset)) = from {
