@@ -1,9 +1,10 @@
 //! Comparing tensors as wholes.
 
 use crate::autograd::Tensor;
+use crate::autograd::primitives::cast;
 use crate::backend::host;
 use crate::error::{Error, Result};
-use crate::layout::Scalar;
+use crate::layout::{DType, Scalar};
 use crate::ops::pointwise as pw;
 use smallvec::SmallVec;
 
@@ -32,11 +33,19 @@ pub fn isclose(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) ->
     if rtol == 0.0 && atol == 0.0 {
         return Ok(close);
     }
-    let double =
-        |t: &Tensor| if t.dtype().is_float() { Ok(t.clone()) } else { crate::autograd::primitives::cast(t, crate::layout::DType::F64) };
-    let (a, b) = (double(&a)?, double(&b)?);
+    let (off, b) = if a.dtype().is_float() {
+        (pw::abs(&pw::sub(&a, &b)?)?, b)
+    } else if a.device().backend()?.has_dtype(DType::F64).is_ok() {
+        let (a, b) = (cast(&a, DType::F64)?, cast(&b, DType::F64)?);
+        (pw::abs(&pw::sub(&a, &b)?)?, b)
+    } else {
+        // The difference is exact, unless it leaves int64; then it is so large that float32 has it but for rounding.
+        let exact = pw::abs(&pw::sub(&cast(&a, DType::I64)?, &cast(&b, DType::I64)?)?)?;
+        let (a, b) = (cast(&a, DType::F32)?, cast(&b, DType::F32)?);
+        let off = pw::abs(&pw::sub(&a, &b)?)?;
+        (pw::where_(&pw::lt(&off, Scalar::Float(2f64.powi(62)))?, &cast(&exact, DType::F32)?, &off)?, b)
+    };
     let allowed = pw::add(&pw::mul(&pw::abs(&b)?, Scalar::Float(rtol))?, Scalar::Float(atol))?;
-    let off = pw::abs(&pw::sub(&a, &b)?)?;
     // An infinite difference is close to nothing, whatever the allowance.
     let finite = pw::lt(&off, Scalar::Float(f64::INFINITY))?;
     pw::logical_or(&close, &pw::logical_and(&finite, &pw::le(&off, &allowed)?)?)

@@ -262,16 +262,11 @@ def outcome(f: Any) -> str:
     return ",".join(str(o.dtype).split(".")[-1] for o in as_tuple(out))
 
 
-def has_float64() -> bool:
-    """Whether the adapter has it."""
-    return "shader-f64" in rgrad.wgpu.current_device().features
-
-
 def wrong_of(table: dict[str, str], call: Callable[[str], Any], device: str, key: str) -> dict[str, str]:
     """The entries of a table of result types that are not so; of those on wgpu a third is tried."""
     entries = list(table.items())
     if device != "cpu":
-        if not has_float64():
+        if devices.widest(device) != rgrad.float64:
             entries = [(at, want) for at, want in entries if "float64" not in at + want]
         entries = rotation.some(entries, -(-len(entries) // 3), key)
     found = {at: (outcome(lambda at=at: call(at)), want) for at, want in entries}
@@ -390,9 +385,19 @@ def test_sum_into_integers_casts_first() -> None:
     assert rgrad.tensor([0.6, 0.6]).sum(dtype=rgrad.int64).item() == 0
 
 
+def test_integers_are_close_by_their_difference(device: str) -> None:
+    """Not by those of float32, where an adapter has no float64."""
+    a = rgrad.tensor([2**24 + 1, -(2**63), 2**40, 5, 7, 2**62])
+    b = rgrad.tensor([2**24, 2**63 - 1, 2**40 + 2**16 + 1, 6, 9, 2**62])
+    assert rgrad.isclose(a, b, rtol=0, atol=1.0).tolist() == [True, False, False, True, False, True]
+    assert rgrad.isclose(a, b, rtol=0, atol=0.5).tolist() == [False, False, False, False, False, True]
+    assert rgrad.isclose(a, b, rtol=0, atol=7e4).tolist() == [True, False, True, True, True, True]
+    assert rgrad.isclose(a, b, rtol=0.3, atol=0).tolist() == [True, False, True, True, True, True]
+
+
 def test_lerp_of_two_dtypes_is_refused() -> None:
     with pytest.raises(RuntimeError, match="dtype"):
-        rgrad.lerp(rgrad.ones(2), rgrad.ones(2, dtype=rgrad.float64), 0.5)
+        rgrad.lerp(rgrad.ones(2), rgrad.ones(2, dtype=rgrad.float16), 0.5)
 
 
 def test_bitwise_and_logic_operators() -> None:
