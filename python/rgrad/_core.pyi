@@ -2538,7 +2538,7 @@ def _wgpu_fail_in(n: _int) -> None:
     """
 
 def _wgpu_install(
-    owner: Any, addresses: Any, device: _Device, queue: Any, limits: Any, features: Any, name: Any
+    owner: Any, addresses: Any, device: _Device, queue: Any, limits: Any, features: Any, name: Any, opengl: Any
 ) -> None:
     """Makes a device the current one.
 
@@ -2552,6 +2552,7 @@ def _wgpu_install(
         limits: The limits that the device reports, by wgpu-py's names.
         features: The features that the device reports, by wgpu-py's names.
         name: The name of the adapter.
+        opengl: Whether the library drives it by OpenGL.
 
     Raises:
         RuntimeError: The library lacks a function, or the device reports no value for a limit.
