@@ -63,6 +63,7 @@ class Guard:
         self.passed: set[str] = set()
         self.failed: set[str] = set()
         self.lacking: set[str] = set()
+        # Passed, or not to be had on this adapter.
         self.operations: set[tuple[str, str]] = set()
 
     def add(self, nodeid: str, when: str | None, outcome: str, reason: str = "", op: str | None = None) -> None:
@@ -70,12 +71,16 @@ class Guard:
         self.begun.add(nodeid)
         if outcome == "failed":
             self.failed.add(nodeid)
-        elif outcome == "skipped" and any(words in reason for words in LACKS):
+            return
+        lacks = outcome == "skipped" and any(words in reason for words in LACKS)
+        if lacks:
             self.lacking.add(nodeid)
         elif outcome == "passed" and when == "call":
             self.passed.add(nodeid)
-            if op is not None:
-                self.operations.add((nodeid.partition("[")[0].rpartition("::")[2], op))
+        else:
+            return
+        if op is not None:
+            self.operations.add((nodeid.partition("[")[0].rpartition("::")[2], op))
 
     def problems(self, whole: bool, files: Iterable[str]) -> list[str]:
         """What is missing, in a sentence each; a whole run must have tested every operation, and each file."""
