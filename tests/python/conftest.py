@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 import rgrad
+import rotation
 from wgpu_guard import Guard, lacking
 
 # With this set to 1 the tests on wgpu must run: a machine without an adapter fails. Else they are skipped there.
 REQUIRE_WGPU = "RGRAD_REQUIRE_WGPU"
-# A test on wgpu with this parameter is about float64 there.
-FLOAT64 = {"float64", "rgrad.float64"}
 # Results stay pending from so many elements on: with 2, the whole suite tests fused programs.
 FUSION_LEAST = "RGRAD_FUSION_LEAST"
 if FUSION_LEAST in os.environ:
@@ -114,9 +113,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Whether the run is of the whole suite, with nothing picked out."""
+    """Whether the run is of the whole suite, or of all that is on wgpu, with nothing else picked out."""
     option = config.option
-    picked = (option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob, option.maxfail)
+    picked = (option.keyword, option.deselect, option.ignore, option.ignore_glob, option.maxfail)
+    picked = (*picked, option.markexpr not in ("", "wgpu"), rotation.parts_of_all() > 1)
     if any(picked) or getattr(option, "lf", False) or option.collectonly:
         return False
     here = Path(__file__).parent
