@@ -97,6 +97,12 @@ BINARY = {
     "hypot": (mp.hypot, SPREAD),
 }
 
+# Where roundings added up to more than one unit when instructions that multiply and add were missing.
+ADDED_UP = {
+    "exp": [-304.63187190665803, -21.13417441960283, 0.36593586068332934],
+    "expm1": [358.71227784205985],
+}
+
 
 def line(name, operands, value):
     high = float(value)
@@ -110,6 +116,8 @@ def main():
         lines += [line(name, [x], function(mp.mpf(x))) for x in xs]
     for name, (function, pairs) in BINARY.items():
         lines += [line(name, pair, function(*map(mp.mpf, pair))) for pair in pairs]
+    for name, xs in ADDED_UP.items():
+        lines += [line(name, [x], UNARY[name][0](mp.mpf(x))) for x in xs]
     Path(__file__).with_name("f64_functions.txt").write_text("\n".join(lines) + "\n")
 
 

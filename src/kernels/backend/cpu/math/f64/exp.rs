@@ -57,11 +57,18 @@ pub fn exp<I: Isa>(x: f64) -> f64 {
     let t = fma::<I>(x, LOG2_E, MAGIC + 2046.0);
     let n = t - (MAGIC + 2046.0);
     let r = fma::<I>(-n, LN2_LO, fma::<I>(-n, LN2_HI, x));
-    let slope = fma::<I>(exp_curve::<I>(r), r, 1.0);
+    let curve = exp_curve::<I>(r);
+    let y = if I::FMA {
+        fma::<I>(fma::<I>(curve, r, 1.0), r, 1.0)
+    } else {
+        // The products round, which is 1.2 units in all if r itself is multiplied; the sum with 1 is kept whole instead.
+        let (y, rest) = fast_two_sum(1.0, r);
+        y + (rest + r * r * curve)
+    };
     // Two powers of 2 of about half the exponent: the last product alone may round, or overflow.
     let half = (t.to_bits() << 51) & 0x7FF0_0000_0000_0000;
     let rest = (t.to_bits() << 52).wrapping_sub(half);
-    fma::<I>(slope, r, 1.0) * f64::from_bits(half) * f64::from_bits(rest)
+    y * f64::from_bits(half) * f64::from_bits(rest)
 }
 
 #[inline(always)]
