@@ -2132,6 +2132,9 @@ def _fusion_counts() -> _tuple[_int, _int, _int]:
 def _fusion_enabled() -> _bool:
     """Whether operations may be deferred."""
 
+def _get_cpu_capability() -> Tensor:
+    """PyTorch's name of the instruction set that kernels use."""
+
 def _gradient_edge(tensor: Tensor) -> _tuple[Node, _int]:
     """The edge along which a gradient of the tensor goes: `(node, output number)`."""
 
@@ -5065,6 +5068,7 @@ __all__ = [
     "_function_apply_here",
     "_fusion_counts",
     "_fusion_enabled",
+    "_get_cpu_capability",
     "_gradient_edge",
     "_graph_memory",
     "_graph_nodes",

@@ -1,5 +1,6 @@
 """What `import rgrad` loads, and what it leaves until somebody asks."""
 
+import os
 import subprocess
 import sys
 
@@ -93,3 +94,45 @@ print("done")
 """
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "done", done.stderr
+
+
+def imported_with(isa: str) -> subprocess.CompletedProcess[str]:
+    code = """
+try:
+    import rgrad
+except Exception as error:
+    print(*(base.__name__ for base in type(error).__mro__[:3]), error, sep="|")
+else:
+    print(rgrad.ones(5).sum().item(), rgrad.backends.cpu.get_cpu_capability())
+"""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=os.environ | {"RGRAD_ISA": isa}, capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize("name", ["avx", "AVX2", "avx2 ", "0"])
+def test_an_instruction_set_that_nobody_knows_is_an_error(name: str) -> None:
+    kind, _, builtin, message = imported_with(name).stdout.strip().split("|")
+    assert (kind, builtin) == ("ArgumentValueError", "ValueError")
+    assert message.startswith(
+        f'RGRAD_ISA="{name}" is no instruction set: expected base, avx2 or avx512. Unset RGRAD_ISA'
+    )
+
+
+def test_instruction_sets_of_this_machine_are_taken_and_others_are_errors() -> None:
+    best = imported_with("").stdout.strip()
+    sets = {"base": "NO AVX", "avx2": "AVX2", "avx512": "AVX512"}
+    if best == "5.0 DEFAULT":
+        sets["base"] = "DEFAULT"
+    expected = True
+    for name, capability in sets.items():
+        got = imported_with(name).stdout.strip()
+        if expected:
+            assert got == f"5.0 {capability}"
+            # There are none above the best one.
+            expected = got != best
+            continue
+        kind, _, builtin, message = got.split("|")
+        assert (kind, builtin) == ("OperationError", "RuntimeError")
+        assert message.startswith(
+            f"RGRAD_ISA={name} asks for an instruction set that this machine lacks: expected base"
+        )

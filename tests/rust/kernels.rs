@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rgrad::layout::{BF16, DType, F16, Scalar};
 use rgrad::pointwise::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
-use rgrad_kernels::backend::cpu::num::{InstructionSet, best};
+use rgrad_kernels::backend::cpu::num::{InstructionSet, best, instruction_set};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run, run_at};
 
 /// Memory of one operand: `bytes` long enough for any layout below.
@@ -176,6 +176,9 @@ const SHAPES: &[&[usize]] = &[
 
 #[test]
 fn every_stride_pattern_gives_the_same_bits() {
+    // On x86-64 without AVX2 derivatives have no kernels: they are composed of forward ones.
+    let has_derivatives = cfg!(not(target_arch = "x86_64")) || instruction_set() != InstructionSet::Base;
+    assert_eq!(has_kernel(Func::vjp(RowId::Div, 1), DType::F32), has_derivatives);
     let kinds: &[u8] = if cfg!(miri) { &[0, 3 + 8, 4] } else { &[0, 1, 2, 3 + 8, 3 + 16, 3 + 24, 4, 9, 36] };
     for shape in SHAPES.iter().filter(|s| !cfg!(miri) || s.iter().product::<usize>() < 100) {
         for (i, &a) in kinds.iter().enumerate() {
@@ -184,9 +187,11 @@ fn every_stride_pattern_gives_the_same_bits() {
                 check(Func::forward(RowId::Sub), DType::F32, shape, &[a, b, c], 1);
                 check(Func::forward(RowId::Where), DType::F64, shape, &[a, b, c, a], 2);
                 check(Func::forward(RowId::Lt), DType::I32, shape, &[b, a, c], 3);
-                check(Func::vjp(RowId::Div, 1), DType::F32, shape, &[a, b, c, 0, a], 4);
-                check(Func::vjp(RowId::Where, 1), DType::F32, shape, &[a, b, c, c, 0, a], 5);
-                check(Func::vjp(RowId::Tanh, 0), DType::F64, shape, &[b, a, c, a], 6);
+                if has_derivatives {
+                    check(Func::vjp(RowId::Div, 1), DType::F32, shape, &[a, b, c, 0, a], 4);
+                    check(Func::vjp(RowId::Where, 1), DType::F32, shape, &[a, b, c, c, 0, a], 5);
+                    check(Func::vjp(RowId::Tanh, 0), DType::F64, shape, &[b, a, c, a], 6);
+                }
             }
         }
     }
@@ -315,7 +320,7 @@ fn instruction_sets_agree() {
                 let ins: Vec<StridedOperand> =
                     mems.iter().map(|m| StridedOperand { ptr: m.ptr(), strides: &[1], dtype: m.dtype }).collect();
                 let mut results = vec![];
-                for level in [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|l| *l <= best()) {
+                for level in InstructionSet::ALL.into_iter().filter(|l| *l <= best()) {
                     let mut out = Memory::new(func.out_dtype(dtype), n, 0);
                     // SAFETY: `n` elements each.
                     let done = unsafe { run_at(level, func, dtype, &[n], out.ptr_mut(), &[1], &ins, &params(row)) };

@@ -3,6 +3,7 @@
 Queries say what there is here. Switches are kept, so that they read as they were written, and change nothing.
 """
 
+from . import cpu as cpu
 from . import cuda as cuda
 from . import cudnn as cudnn
 from . import mkl as mkl
@@ -11,4 +12,4 @@ from . import mps as mps
 from . import openmp as openmp
 from . import opt_einsum as opt_einsum
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -55,6 +55,18 @@ fn get_num_threads() -> usize {
     crate::backend::cpu::threads::num_threads()
 }
 
+/// PyTorch's name of the instruction set that kernels use.
+#[pyfunction]
+fn _get_cpu_capability() -> &'static str {
+    use crate::backend::cpu::num::{InstructionSet, instruction_set};
+    match instruction_set() {
+        InstructionSet::Avx512 => "AVX512",
+        InstructionSet::Avx2 => "AVX2",
+        InstructionSet::Base if cfg!(target_arch = "x86_64") => "NO AVX",
+        InstructionSet::Base => "DEFAULT",
+    }
+}
+
 /// Sets the number of threads that kernels use.
 ///
 /// Raises:
@@ -110,6 +122,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_memory_limit, m)?)?;
     m.add_function(wrap_pyfunction!(_fail_allocation_in, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(_get_cpu_capability, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(_before_fork, m)?)?;
     m.add_function(wrap_pyfunction!(_after_fork, m)?)?;

@@ -125,7 +125,7 @@ fn got<T: CoreNumber, S: StoredAs<T>>(
 }
 
 fn sets() -> Vec<InstructionSet> {
-    [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|i| *i <= best()).collect()
+    InstructionSet::ALL.into_iter().filter(|i| *i <= best()).collect()
 }
 
 fn compare(r: &mut Seed, s: &ConvShape) -> usize {

@@ -6,7 +6,7 @@ use crate::layout::DType;
 use crate::pointwise::RowId;
 
 fn instruction_sets() -> Vec<InstructionSet> {
-    [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|l| *l <= best()).collect()
+    InstructionSet::ALL.into_iter().filter(|l| *l <= best()).collect()
 }
 
 fn run_f32(isa: InstructionSet, row: RowId, x: &[f32]) -> Vec<f32> {

@@ -44,7 +44,7 @@ unsafe fn movements_on<V: PanelVector>(numbers: &[V::Number]) {
 
 #[test]
 fn lanes_go_where_they_are_said_to() {
-    for isa in [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|i| *i <= best()) {
+    for isa in InstructionSet::ALL.into_iter().filter(|i| *i <= best()) {
         let small: Vec<f32> = (0..256).map(|i| i as f32 + 2.0).collect();
         let large: Vec<f64> = (0..256).map(|i| f64::from(i) + 2.0).collect();
         // SAFETY: the machine has been asked; there are as many numbers as a square of the widest vector.

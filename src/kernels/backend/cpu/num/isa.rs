@@ -1,5 +1,6 @@
 //! Instruction sets, and which one this machine has.
 
+use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A type that stands for an instruction set. A number type with this parameter knows at compile time what the instance can do: whether
@@ -55,14 +56,31 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
+    /// From the lowest to the highest.
+    pub const ALL: [InstructionSet; 3] = [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512];
     /// As many as were compiled for this architecture.
     pub const COUNT: usize = if cfg!(target_arch = "x86_64") { 3 } else { 1 };
+
+    /// Its name in `RGRAD_ISA`.
+    pub fn name(self) -> &'static str {
+        match self {
+            InstructionSet::Base => "base",
+            InstructionSet::Avx2 => "avx2",
+            InstructionSet::Avx512 => "avx512",
+        }
+    }
 }
 
 const UNKNOWN: u8 = u8::MAX;
 static SELECTED: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// The best instance for this machine. `RGRAD_ISA=base|avx2|avx512` selects a lower one.
+/// The variable of the environment that asks for an instruction set.
+const VARIABLE: &str = "RGRAD_ISA";
+
+/// The instruction set that kernels run in: the best of this machine, or the one that `RGRAD_ISA` names.
+///
+/// # Panics
+/// `RGRAD_ISA` names none, or one that this machine lacks. Programs that want an error call `choose` before anything else.
 #[inline]
 pub fn instruction_set() -> InstructionSet {
     match SELECTED.load(Ordering::Relaxed) {
@@ -75,14 +93,41 @@ pub fn instruction_set() -> InstructionSet {
 
 #[cold]
 fn detect() -> InstructionSet {
-    let asked = match std::env::var("RGRAD_ISA").as_deref() {
-        Ok("base") => InstructionSet::Base,
-        Ok("avx2") => InstructionSet::Avx2,
-        _ => InstructionSet::Avx512,
+    choose().unwrap_or_else(|e| panic!("{}", e.message()))
+}
+
+/// Settles what `instruction_set` answers.
+///
+/// # Errors
+/// `RGRAD_ISA` names no instruction set, or one that this machine lacks.
+pub fn choose() -> Result<InstructionSet> {
+    let best = best();
+    let isa = match std::env::var_os(VARIABLE) {
+        Some(name) if !name.is_empty() => named(&name.to_string_lossy(), best)?,
+        _ => best,
     };
-    let isa = asked.min(best());
     SELECTED.store(isa as u8, Ordering::Relaxed);
-    isa
+    Ok(isa)
+}
+
+/// The instruction set that `RGRAD_ISA=name` asks for, on a machine whose best one is `best`.
+fn named(name: &str, best: InstructionSet) -> Result<InstructionSet> {
+    let Some(asked) = InstructionSet::ALL.into_iter().find(|isa| isa.name() == name) else {
+        return Err(Error::value(format!(
+            "{VARIABLE}={name:?} is no instruction set: expected base, avx2 or avx512. Unset {VARIABLE} for the best one of this machine, {}",
+            best.name()
+        )));
+    };
+    if asked > best {
+        let has: Vec<_> = InstructionSet::ALL.into_iter().filter(|isa| *isa <= best).map(InstructionSet::name).collect();
+        return Err(Error::runtime(format!(
+            "{VARIABLE}={name} asks for an instruction set that this machine lacks: expected {}. Unset {VARIABLE} for the best one of this \
+             machine, {}",
+            has.join(" or "),
+            best.name()
+        )));
+    }
+    Ok(asked)
 }
 
 /// The best instruction set of this machine.
@@ -159,3 +204,31 @@ macro_rules! instance {
     };
 }
 pub(crate) use instance;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn names_are_those_of_this_machine_or_errors() {
+        for (k, isa) in InstructionSet::ALL.into_iter().enumerate() {
+            for best in InstructionSet::ALL {
+                let got = named(isa.name(), best);
+                if isa <= best {
+                    assert_eq!(got.unwrap(), isa);
+                    continue;
+                }
+                let e = got.unwrap_err();
+                assert_eq!(e.kind(), ErrorKind::Runtime);
+                assert!(e.message().contains(&format!("this machine, {}", best.name())), "{}", e.message());
+            }
+            assert_eq!(isa as usize, k);
+        }
+        for name in ["AVX2", "avx", "sse", " base", "0"] {
+            let e = named(name, InstructionSet::Avx2).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Value);
+            assert!(e.message().contains("expected base, avx2 or avx512"), "{}", e.message());
+        }
+    }
+}

@@ -14,7 +14,7 @@ mod vector;
 pub(crate) use float::{F32, F64};
 pub(crate) use int::{B8, I32, I64, U8};
 pub(crate) use isa::{Avx2, Avx512, Base, FullRange, Isa, dispatch, instance};
-pub use isa::{InstructionSet, best, instruction_set};
+pub use isa::{InstructionSet, best, choose, instruction_set};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use vector::{Bits16, F32x16, LookupTable, Mask16};
 

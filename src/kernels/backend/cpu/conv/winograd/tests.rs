@@ -47,7 +47,7 @@ fn numbers(n: usize, seed: u32) -> Vec<f32> {
 }
 
 fn sets() -> Vec<InstructionSet> {
-    [InstructionSet::Base, InstructionSet::Avx2, InstructionSet::Avx512].into_iter().filter(|i| *i <= best()).collect()
+    InstructionSet::ALL.into_iter().filter(|i| *i <= best()).collect()
 }
 
 /// The forward pass in this way: the results, and whether all are said to be finite. None if it does not fit.
