@@ -255,7 +255,7 @@ FORK = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_fork_in_the_middle_of_a_program() -> None:
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(FORK)]
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(FORK)]
     done = subprocess.run(command, timeout=120, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

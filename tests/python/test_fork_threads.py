@@ -1,4 +1,4 @@
-"""Forks while other threads compute: the children work."""
+"""Forks while other threads compute: the children work. Forks of a process without other threads: nobody warns."""
 
 from __future__ import annotations
 
@@ -71,3 +71,44 @@ def test_children_of_a_busy_process_work(kind: str) -> None:
         timeout=300,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "all children worked"), done.stdout + done.stderr
+
+
+ALONE = """
+import multiprocessing, os
+import rgrad
+
+def compute():
+    x = rgrad.randn(300_000, requires_grad=True)
+    (x * 2).tanh().sum().backward()
+    return x.grad.isfinite().all().item()
+
+def child():
+    os._exit(0 if compute() else 1)
+
+rgrad.set_num_threads(3)
+threads = lambda: len(os.listdir("/proc/self/task"))
+assert compute() and threads() >= 3
+loader = rgrad.utils.data.DataLoader(rgrad.arange(8), 4, num_workers=2, multiprocessing_context="fork")
+for _ in range(3):
+    assert sum(batch.sum().item() for batch in loader) == 28
+    assert compute()
+    worker = multiprocessing.get_context("fork").Process(target=child)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 0
+    assert compute()
+    pid = os.fork()
+    if pid == 0:
+        child()
+    assert os.waitpid(pid, 0)[1] == 0
+    assert compute() and threads() >= 3
+print("nobody warned")
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads in /proc")
+def test_threads_of_kernels_end_before_a_fork() -> None:
+    """Since 3.12 Python warns of a fork of a process with several threads."""
+    command = [sys.executable, "-W", "error", "-c", ALONE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "nobody warned"), done.stdout + done.stderr

@@ -91,6 +91,8 @@ fn _before_fork() {
         return;
     }
     crate::autograd::engine::fork::before_fork();
+    // Before the locks below: threads that end may give memory back.
+    crate::backend::cpu::threads::before_fork();
     crate::array::fusion::before_fork();
     crate::backend::cpu::memory::alloc::before_fork();
 }

@@ -48,7 +48,9 @@ class DataLoader:
         drop_last: Leave out the last batch if it is not full.
         timeout: The most seconds to wait for a batch of workers; 0 for any time.
         worker_init_fn: Called in each worker with its number, after seeding and before loading.
-        multiprocessing_context: A context of ``multiprocessing``, or the name of a start method.
+        multiprocessing_context: A context of ``multiprocessing``, or the name of a start method. None is Python's
+            default: ``"fork"`` on Linux before 3.14, of which Python warns (since 3.12) where the process has threads
+            of its own.
         generator: Source of the random order and of the workers' seeds.
         prefetch_factor: How many batches each worker makes ahead; None is 2.
         persistent_workers: Whether workers stay for the next epoch.

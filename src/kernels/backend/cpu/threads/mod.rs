@@ -42,6 +42,26 @@ pub fn set_num_threads(n: usize) {
     THREADS.store(n.clamp(1, 1024), Ordering::Relaxed);
 }
 
+/// Ends the helpers if none of them works: Python warns of forks of a process with several threads. The next loop starts new ones.
+/// Must be called without locks that the end of a thread may need.
+pub fn before_fork() {
+    if rayon::current_thread_index().is_some() {
+        return;
+    }
+    let Some(ThreadPool { pid, number, helpers }) = POOL.lock().take() else { return };
+    match Arc::try_unwrap(helpers) {
+        Ok(helpers) if pid == std::process::id() => helpers.end(),
+        Ok(helpers) => std::mem::forget(helpers),
+        // A loop runs, here or on another thread. If it is no longer the newest pool, it ends with its loop.
+        Err(helpers) => {
+            let mut newest = POOL.lock();
+            if newest.is_none() {
+                *newest = Some(ThreadPool { pid, number, helpers });
+            }
+        }
+    }
+}
+
 /// Must be called in a forked child: the pool's threads are gone.
 pub fn after_fork() {
     if let Some(p) = POOL.lock().take() {
@@ -208,6 +228,22 @@ mod tests {
             seen[i].fetch_add(1, Ordering::Relaxed);
         });
         assert!(seen.iter().all(|s| s.load(Ordering::Relaxed) == 1));
+    }
+
+    #[test]
+    fn loops_get_helpers_again_after_a_fork_has_ended_them() {
+        for _ in 0..3 {
+            before_fork();
+            let total = AtomicUsize::new(0);
+            parallel_for(100, |i| {
+                // Inside a loop there are helpers that must stay.
+                if i == 50 {
+                    before_fork();
+                }
+                total.fetch_add(i, Ordering::Relaxed);
+            });
+            assert_eq!(total.into_inner(), 4950);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::thread::{self, Thread};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::backend::lock_order::Table;
@@ -22,6 +22,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// A pool of helpers.
 pub(crate) struct Helpers {
     pool: rayon::ThreadPool,
+    threads: Vec<JoinHandle<()>>,
     seats: Arc<Seats>,
 }
 
@@ -59,10 +60,26 @@ unsafe impl Sync for LoopCall {}
 impl Helpers {
     /// None where the system refuses threads. Helpers spin only if each has a processor of its own beside the caller.
     pub(crate) fn new(number: usize) -> Option<Helpers> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(number).thread_name(|i| format!("rgrad-{i}")).build().ok()?;
+        let mut threads = Vec::with_capacity(number);
+        let spawn = |thread: rayon::ThreadBuilder| {
+            let named = thread::Builder::new().name(format!("rgrad-{}", thread.index()));
+            threads.push(named.spawn(|| thread.run())?);
+            Ok(())
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(number).spawn_handler(spawn).build().ok()?;
         let processors = thread::available_parallelism().map_or(1, |n| n.get());
         let seats = (0..number).map(|_| Seat { call: AtomicPtr::new(null_mut()), present: AtomicBool::new(false) }).collect();
-        Some(Helpers { pool, seats: Arc::new(Seats { seats, linger: if number < processors { LINGER } else { Duration::ZERO } }) })
+        let linger = if number < processors { LINGER } else { Duration::ZERO };
+        Some(Helpers { pool, threads, seats: Arc::new(Seats { seats, linger }) })
+    }
+
+    /// Waits until all helpers have ended. Their threads must exist in this process.
+    pub(crate) fn end(self) {
+        drop(self.pool);
+        for thread in self.threads {
+            // Tasks catch their panics.
+            let _ = thread.join();
+        }
     }
 
     /// Runs `work(0)` on this thread, and `work(i)` for `i` from 1 to `number` on those helpers that start before it is done. `work(0)`
