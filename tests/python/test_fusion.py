@@ -26,6 +26,9 @@ def vector(seed: int = 0) -> rgrad.Tensor:
     return rgrad.randn(N, generator=rgrad.Generator().manual_seed(seed))
 
 
+PRODUCTS_WAIT = rgrad.backends.cpu.get_cpu_capability() not in ("NO AVX", "DEFAULT")
+
+
 def programs() -> int:
     return rgrad.fusion.counts().programs
 
@@ -239,7 +242,8 @@ def test_of_two_products_in_one_expression_one_is_joined() -> None:
 
     before = programs()
     got = [t.numpy() for t in made()]
-    assert programs() - before == 3
+    # Without AVX2 products run at once, and what is left is one program.
+    assert programs() - before == (3 if PRODUCTS_WAIT else 1)
     with rgrad.fusion(False):
         want = [t.numpy().copy() for t in made()]
     assert all(np.array_equal(a, b) for a, b in zip(got, want, strict=True))
@@ -505,7 +509,6 @@ def test_several_threads_look_at_one_result() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_computes_its_own() -> None:
     x = vector()
     y = x.exp() * 2

@@ -17,6 +17,7 @@ import rgrad
 from rgrad import Tensor, _core
 from rgrad.nn import functional as F
 
+PRODUCTS_WAIT = rgrad.backends.cpu.get_cpu_capability() not in ("NO AVX", "DEFAULT")
 ROWS, COLUMNS = 50, 90
 TARGET = np.arange(ROWS) % COLUMNS
 
@@ -42,7 +43,7 @@ def numbers(t: Tensor) -> np.ndarray:
 
 
 def multiplied(t: Tensor) -> Tensor:
-    """A product of so many rows that it waits on every machine."""
+    """A product of so many rows that it waits on every machine with AVX2."""
     wide = t.reshape(150, 30)
     return wide @ wide.t()
 
@@ -121,7 +122,9 @@ def test_no_memory_at_any_point_of_a_program_changes_nothing(name: str, held: bo
             got = [numbers(t) for t in (*kept, result)]
             for a, b in zip(got, want, strict=True):
                 assert a.tobytes() == b.tobytes(), f"after a failure of allocation {n}"
-    assert failures > 0
+    # Without AVX2 products run at once, before any allocation fails here, and what follows writes over them.
+    runs_at_once = device == "cpu" and name.startswith("product") and not PRODUCTS_WAIT
+    assert failures > 0 or runs_at_once
     for t, seed in ((x, 1), (y, 2), (start, 3)):
         assert np.array_equal(numbers(t), numbers(values(seed, "cpu")))
 
@@ -197,7 +200,6 @@ def test_several_threads_force_one_result(name: str, device: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", CONSUMERS)
 def test_parent_and_child_of_a_fork_compute_their_own(name: str) -> None:
     x, y, p = values(1, "cpu"), values(2, "cpu"), values(3, "cpu")

@@ -103,7 +103,9 @@ def test_a_panic_in_backward(direct: bool) -> None:
             check(e)
             names.append(str(e))
     assert names
-    assert any(("ExpBackward0" if direct else "cumsum") in name for name in names), names
+    # On x86-64 without AVX2 derivatives have no kernels of their own, and the one that this is made of is named.
+    exp = "in mul" if rgrad.backends.cpu.get_cpu_capability() == "NO AVX" else "ExpBackward0"
+    assert any((exp if direct else "cumsum") in name for name in names), names
     x.grad = None
     out.backward()
     assert x.grad is not None

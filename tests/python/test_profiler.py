@@ -89,9 +89,12 @@ def test_backward_has_an_event_for_the_engine_and_one_for_the_node() -> None:
     loss = Doubled.apply(x).tanh().sum()
     found = recorded(loss.backward)
     evaluate = "autograd::engine::evaluate_function: "
+    # On x86-64 without AVX2 derivatives have no kernels of their own.
+    is_composed = rgrad.backends.cpu.get_cpu_capability() == "NO AVX"
+    tanh = ("TanhBackward0", ["aten::mul", "aten::sub", "aten::mul"]) if is_composed else "TanhBackward0"
     assert tree(found) == [
         (evaluate + "SumBackward0", [("SumBackward0", ["aten::expand"])]),
-        (evaluate + "TanhBackward0", ["TanhBackward0"]),
+        (evaluate + "TanhBackward0", [tanh]),
         (evaluate + "DoubledBackward", [("DoubledBackward", ["aten::mul"])]),
         (evaluate + "torch::autograd::AccumulateGrad", ["torch::autograd::AccumulateGrad"]),
     ]
