@@ -359,5 +359,6 @@ def range(
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
     kind = _core.get_default_dtype() if dtype is None else dtype
-    made = (_core.arange(count, dtype=_core.float64) * step + start).to(kind).to(device or _core.get_default_device())
+    places = _core.arange(count, dtype=_core.float64, device="cpu") * step + start
+    made = places.to(kind).to(device or _core.get_default_device())
     return into(out, made, "range").requires_grad_(requires_grad)

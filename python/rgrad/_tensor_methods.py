@@ -336,7 +336,8 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    made = (_uniform(input, generator).log() / _core.tensor(1.0 - p, dtype=_core.float64).log()).ceil().clamp(min=1)
+    failing = _core.tensor(1.0 - p, dtype=_core.float64, device="cpu")
+    made = (_uniform(input, generator).log() / failing.log()).ceil().clamp(min=1)
     return input.copy_(made)
 
 

@@ -19,7 +19,7 @@ class Options(TypedDict, total=False):
 
 
 def _made(name: str, length: int, periodic: bool, shape: Callable[[Tensor, int], Tensor], options: Options) -> Tensor:
-    """The window that ``shape`` gives of the places and of what they are counted of."""
+    """The window that ``shape`` gives of the places and of what they are counted of, in float64 and so on the CPU."""
     if unknown := options.keys() - Options.__annotations__.keys():
         raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
     if length < 0:
@@ -28,9 +28,10 @@ def _made(name: str, length: int, periodic: bool, shape: Callable[[Tensor, int],
     if not kind.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
     if length == 1:
-        made = _core.ones(1, dtype=_core.float64)
+        made = _core.ones(1, dtype=_core.float64, device="cpu")
     else:
-        made = shape(_core.arange(length, dtype=_core.float64), max(length if periodic else length - 1, 1))
+        places = _core.arange(length, dtype=_core.float64, device="cpu")
+        made = shape(places, max(length if periodic else length - 1, 1))
     made = made.to(dtype=kind, device=options.get("device") or _core.get_default_device())
     return made.requires_grad_(options.get("requires_grad", False))
 
@@ -39,7 +40,7 @@ def _window(name: str, length: int, periodic: bool, waves: Sequence[float], opti
     """A sum of cosines over the window."""
 
     def shape(places: Tensor, whole: int) -> Tensor:
-        made = _core.full((length,), waves[0], dtype=_core.float64)
+        made = _core.full((length,), waves[0], dtype=_core.float64, device="cpu")
         for number, height in enumerate(waves[1:], 1):
             made = made + height * (places * (2 * math.pi / whole) * number).cos()
         return made
@@ -143,6 +144,6 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
 
     def shape(places: Tensor, whole: int) -> Tensor:
         inside = (1 - (places * (2 / whole) - 1).square()).clamp(min=0).sqrt()
-        return i0(beta * inside) / i0(_core.full((), float(beta), dtype=_core.float64))
+        return i0(beta * inside) / i0(_core.full((), float(beta), dtype=_core.float64, device="cpu"))
 
     return _made("kaiser_window", window_length, periodic, shape, options)

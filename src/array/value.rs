@@ -320,7 +320,7 @@ impl Array {
     /// Copies `src`, broadcast to this shape and converted to this dtype and device. Overlapping memory is copied through a temporary.
     pub fn copy_from(&self, src: &Array) -> Result<()> {
         if !self.storage.is_beside(&src.storage) {
-            return self.copy_from(&src.to_device_of(self)?);
+            return self.copy_from(&src.brought_to(self)?);
         }
         let layout = if src.shape() == self.shape() { src.layout.clone() } else { src.layout.expand(self.shape())? };
         if self.overlaps(src) {
@@ -334,6 +334,14 @@ impl Array {
         self.writable()?;
         let from = View { shape: layout.shape(), strides: layout.strides(), offset: layout.offset(), ..src.view() };
         run_on_backend(&Request::Copy, &[Operand::View(from)], &[self])
+    }
+
+    /// The values on the device of `to`, converted to its dtype before they go if the device does not have theirs.
+    pub fn brought_to(&self, to: &Array) -> Result<Array> {
+        match to.storage.backend().has_dtype(self.dtype) {
+            Ok(()) => self.to_device_of(to),
+            Err(_) => self.converted(to.dtype)?.to_device_of(to),
+        }
     }
 
     /// A new row-major array with the same values.

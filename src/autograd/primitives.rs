@@ -295,7 +295,7 @@ impl Op for CopyInto {
         "copy_"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(smallvec![x[1].to_device_of(x[0])?.clone_dense()?])
+        Ok(smallvec![x[1].brought_to(x[0])?.clone_dense()?])
     }
     fn devices(&self) -> Devices {
         Devices::Any

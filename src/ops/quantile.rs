@@ -5,6 +5,7 @@ use super::gather::gather;
 use super::order::sort;
 use super::pointwise as pw;
 use super::{index, reduce, shape};
+use crate::array::Device;
 use crate::autograd::dispatch::autocast;
 use crate::autograd::{Creation, Tensor, ViewOp, primitives, unrelated, view_as};
 use crate::error::{Error, Result};
@@ -60,7 +61,8 @@ fn check(name: &str, x: &Tensor, q: Q<'_>) -> Result<()> {
             refuse(format!("q tensor must be same dtype as the input tensor, got {} and {}", t.dtype(), x.dtype()))
         }
         Q::Tensor(t)
-            if primitives::cast(&t.detach(), DType::F64)?
+            // The host looks at them, and it has float64.
+            if primitives::cast(&primitives::to_device(&t.detach(), Device::CPU)?, DType::F64)?
                 .values("quantile()")?
                 .to_vec::<f64>()?
                 .iter()

@@ -428,7 +428,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.size(0)
     columns = tensor.numel() // rows
-    drawn = _core.randn(max(rows, columns), min(rows, columns), dtype=_core.float64, generator=generator)
+    shape = (max(rows, columns), min(rows, columns))
+    drawn = _core.randn(shape, dtype=_core.float64, device="cpu", generator=generator)
     q, r = np.linalg.qr(drawn.numpy())
     # With positive elements on the diagonal of R the distribution is uniform (Mezzadri 2007).
     q = q * np.sign(np.diag(r))

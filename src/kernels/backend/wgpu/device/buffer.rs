@@ -208,7 +208,7 @@ impl Buffer {
                 Ok(true) => Ok(raw),
                 found => {
                     context.exclusive("allocation", |api: &Api| api.release_buffer(handle))?;
-                    found.and_then(|_| Err(Error::memory("the OpenGL driver has none left")))
+                    found.and_then(|_| Err(Error::memory("the OpenGL driver has no memory left")))
                 }
             }
         };
