@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import rgrad
-from wgpu_guard import Guard
+from wgpu_guard import Guard, lacking
 
 # With this set to 1 the tests on wgpu must run: a machine without an adapter fails. Else they are skipped there.
 REQUIRE_WGPU = "RGRAD_REQUIRE_WGPU"
@@ -53,6 +54,11 @@ def small_programs() -> Iterator[None]:
         rgrad._core._set_fusion_least(before)
 
 
+def is_float64(parameter: object) -> bool:
+    """Whether a test with this parameter needs float64: the dtype, or the operation that gives it."""
+    return str(parameter) in ("float64", "rgrad.float64") or getattr(parameter, "name", "") == "to_double"
+
+
 def on_wgpu(item: pytest.Item) -> bool:
     """Whether a test runs there."""
     return item.get_closest_marker("wgpu") is not None
@@ -69,6 +75,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in dropped]
     there = [item for item in items if on_wgpu(item)]
     for item in there:
+        if hasattr(item, "callspec") and any(is_float64(value) for value in item.callspec.params.values()):
+            item.add_marker(pytest.mark.needs("float64"))
+        item.user_properties.append(("wgpu", True))
         if hasattr(item, "callspec") and "op" in item.callspec.params:
             # Reports carry these to the process that counts.
             item.user_properties.append(("op", item.callspec.params["op"].name))
@@ -77,15 +86,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=f"no wgpu adapter on this machine ({REQUIRE_WGPU}=1 demands one)"))
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Most adapters have no float64: what a test then cannot do there is no failure."""
-    try:
-        return (yield)
-    except NotImplementedError as error:
-        if on_wgpu(item) and "has no float64" in str(error):
-            pytest.skip(str(error))
-        raise
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Opens the device before a test there, and skips the test if the adapter has not what it `needs`."""
+    if on_wgpu(item) and not item.get_closest_marker("skip"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told once in a process, which is of no test
+            device = rgrad.wgpu.current_device()
+        for mark in item.iter_markers("needs"):
+            reason = lacking(device, mark.args, mark.kwargs)
+            if reason is not None:
+                pytest.skip(reason)
 
 
 # With pytest-xdist the reports arrive in the first process, and this is used there alone.
@@ -94,9 +105,10 @@ guard = Guard()
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Counts the tests on wgpu."""
-    if "wgpu" in report.keywords:
+    told = dict(report.user_properties)
+    if "wgpu" in told:
         reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
-        guard.add(report.nodeid, report.when, report.outcome, reason, dict(report.user_properties).get("op"))
+        guard.add(report.nodeid, report.when, report.outcome, reason, told.get("op"))
 
 
 def is_whole(config: pytest.Config) -> bool:
@@ -126,8 +138,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Says how many tests ran on wgpu, and what is missing."""
     adapter = ""
     if guard.passed:
-        info = rgrad.wgpu.current_device().adapter.info
-        adapter = f", on {info['device']} ({info['adapter_type']}, {info['backend_type']})"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            adapter = f", on {rgrad.wgpu.chosen()}"
     terminalreporter.write_line(f"{len(guard.passed)} tests passed on wgpu{adapter}")
     for problem in problems(config):
         terminalreporter.write_line(f"FAILED: {problem} ({REQUIRE_WGPU}=1)", red=True)

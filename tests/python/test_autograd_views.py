@@ -399,7 +399,7 @@ def test_zero_and_fill_cut_the_history() -> None:
 
 
 def square() -> tuple[Any, Any]:
-    leaf = rgrad.arange(4.0, dtype=rgrad.float64).reshape(2, 2).requires_grad_()
+    leaf = rgrad.arange(4.0, dtype=real()).reshape(2, 2).requires_grad_()
     return leaf, leaf * 1
 
 
@@ -409,7 +409,7 @@ def test_a_view_made_before_its_base_is_transposed_in_place() -> None:
     x.t_()
     # Still the first row in memory, which is the first column of x now.
     assert row.tolist() == x[:, 0].tolist() == [0.0, 1.0]
-    (row * rgrad.tensor([3.0, 5.0], dtype=rgrad.float64)).sum().backward()
+    (row * rgrad.tensor([3.0, 5.0], dtype=real())).sum().backward()
     assert leaf.grad.tolist() == [[3.0, 5.0], [0.0, 0.0]]
 
 
@@ -417,15 +417,15 @@ def test_a_write_through_a_view_after_its_base_is_transposed_in_place() -> None:
     leaf, x = square()
     column = x[:, 1]
     x.transpose_(0, 1)
-    column.mul_(rgrad.tensor([10.0, 20.0], dtype=rgrad.float64))
+    column.mul_(rgrad.tensor([10.0, 20.0], dtype=real()))
     assert x.tolist() == [[0.0, 2.0], [10.0, 60.0]]
     assert type(x.grad_fn).__name__ == "CopySlices"
-    (x * rgrad.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=rgrad.float64)).sum().backward()
+    (x * rgrad.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=real())).sum().backward()
     assert leaf.grad.tolist() == [[1.0, 30.0], [2.0, 80.0]]
 
 
 def test_a_view_outlives_dimensions_of_its_base() -> None:
-    leaf = rgrad.arange(3.0, dtype=rgrad.float64).reshape(1, 3).requires_grad_()
+    leaf = rgrad.arange(3.0, dtype=real()).reshape(1, 3).requires_grad_()
     x = leaf * 1
     last = x[0, 2:]
     x.squeeze_()
@@ -443,13 +443,13 @@ def test_second_order_through_a_view_of_a_transposed_base() -> None:
         row.mul_(leaf[1])
         return whole * whole
 
-    leaf = rgrad.tensor([[0.5, -1.0], [2.0, 0.25]], dtype=rgrad.float64, requires_grad=True)
+    leaf = rgrad.tensor([[0.5, -1.0], [2.0, 0.25]], dtype=real(), requires_grad=True)
     assert rgrad.autograd.gradcheck(f, leaf)
     assert rgrad.autograd.gradgradcheck(f, leaf)
 
 
 def test_writes_by_place_go_into_a_base_that_is_not_row_major() -> None:
-    leaf = rgrad.arange(6.0, dtype=rgrad.float64).reshape(2, 3).requires_grad_()
+    leaf = rgrad.arange(6.0, dtype=real()).reshape(2, 3).requires_grad_()
     x = leaf.t() * 1  # keeps the order of its input: strides (1, 3)
     x.as_strided((2,), (1,), 1).mul_(10)
     assert x.tolist() == [[0.0, 3.0], [10.0, 4.0], [20.0, 5.0]]
@@ -511,8 +511,8 @@ def test_flipped_tensors_keep_the_order_of_dimensions() -> None:
     "name", ["logical_not_", "logical_and_", "logical_or_", "logical_xor_", "floor_divide_", "lt_", "eq_"]
 )
 def test_what_is_overwritten_by_a_value_without_derivative_has_the_gradient_0(name: str) -> None:
-    x = rgrad.tensor([0.5, 2.0], dtype=rgrad.float64, requires_grad=True)
-    other = rgrad.tensor([1.0, 3.0], dtype=rgrad.float64, requires_grad=name != "logical_not_")
+    x = rgrad.tensor([0.5, 2.0], dtype=real(), requires_grad=True)
+    other = rgrad.tensor([1.0, 3.0], dtype=real(), requires_grad=name != "logical_not_")
     y = x * 2
     getattr(y, name)(*([] if name == "logical_not_" else [other]))
     (y + x).sum().backward()

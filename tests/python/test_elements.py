@@ -85,8 +85,9 @@ def test_batches(reduce: str) -> None:
 
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_reductions_on_devices(reduce: str, device: str) -> None:
-    a, s = (x.float() for x in operands())
-    index = rgrad.tensor(INDEX)
+    with rgrad.device("cpu"):
+        a, s = (x.float() for x in operands())
+    index = rgrad.tensor(INDEX, device="cpu")
     wanted = a.cpu().scatter_reduce(0, index.cpu(), s.cpu(), reduce).numpy()
     got = a.to(device).scatter_reduce(0, index.to(device), s.to(device), reduce)
     assert got.device == rgrad.ones(1, device=device).device

@@ -17,11 +17,9 @@ from rgrad import nn
 
 pytestmark = pytest.mark.usefixtures("device")
 
-F64 = rgrad.float64
-
 
 def numbers(*shape: int, seed: int = 0) -> rgrad.Tensor:
-    return rgrad.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=F64)
+    return rgrad.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=real())
 
 
 class Net(nn.Module):
@@ -180,14 +178,15 @@ def test_modes_casts_and_gradients() -> None:
         net.train(1)
     net(rgrad.ones(2, 3)).sum().backward()
     weight, grad = net.first.weight, net.first.weight.grad.clone()
-    assert net.double() is net
+    other, cast = (real(), net.double) if real() == rgrad.float64 else (rgrad.float16, net.half)
+    assert cast() is net
     assert net.first.weight is weight
-    assert weight.dtype == F64
-    assert weight.grad.dtype == F64
-    assert rgrad.equal(weight.grad, grad.double())
-    assert net.count.dtype == F64
-    assert net(rgrad.ones(2, 3, dtype=F64)).dtype == F64
-    net.to(rgrad.float32).to("cpu").to(rgrad.ones(1, dtype=F64)).to("cpu", rgrad.float32).to(dtype=F64).float()
+    assert weight.dtype == other
+    assert weight.grad.dtype == other
+    assert rgrad.equal(weight.grad, grad.to(other))
+    assert net.count.dtype == other
+    assert net(rgrad.ones(2, 3, dtype=other)).dtype == other
+    net.to(rgrad.float32).to("cpu").to(rgrad.ones(1, dtype=other)).to("cpu", rgrad.float32).to(dtype=other).float()
     assert weight.dtype == rgrad.float32
     with pytest.raises(TypeError, match="only accepts floating point"):
         net.to(rgrad.int64)
@@ -272,10 +271,10 @@ def test_load_state_dict_not_strict() -> None:
 def test_load_state_dict_assign() -> None:
     net, source = Net(), Net()
     given = source.state_dict(keep_vars=True)
-    given["first.bias"] = given["first.bias"].detach().double()
+    given["first.bias"] = given["first.bias"].detach().half()
     net.load_state_dict(given, assign=True)
     assert net.first.weight is source.first.weight
-    assert net.first.bias.dtype == F64
+    assert net.first.bias.dtype == rgrad.float16
     assert isinstance(net.first.bias, nn.Parameter)
 
 
@@ -313,7 +312,7 @@ def test_extra_state_and_hooks_of_state() -> None:
 
 
 def test_forward_hooks_see_and_replace() -> None:
-    net = nn.Linear(2, 2).double()
+    net = nn.Linear(2, 2).to(real())
     x = numbers(3, 2)
     plain = net(x)
     log = []
@@ -363,7 +362,7 @@ def test_forward_hooks_that_are_always_called() -> None:
 
 
 def test_backward_hooks() -> None:
-    net = nn.Linear(2, 3, bias=False).double()
+    net = nn.Linear(2, 3, bias=False).to(real())
     x = numbers(4, 2).requires_grad_()
     net(x).sum().backward()
     plain, weight_grad = x.grad, net.weight.grad
@@ -377,7 +376,7 @@ def test_backward_hooks() -> None:
     assert rgrad.allclose(x.grad, plain * 10)
     ((grad_input, grad_output),) = log
     assert rgrad.allclose(grad_input[0], plain * 2)
-    assert rgrad.allclose(grad_output[0], rgrad.full((4, 3), 2.0, dtype=F64))
+    assert rgrad.allclose(grad_output[0], rgrad.full((4, 3), 2.0, dtype=real()))
 
 
 def test_backward_hooks_without_differentiable_inputs() -> None:

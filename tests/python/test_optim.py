@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 import rgrad
+from devices import real, tol
 from rgrad import nn, optim
 from rgrad.optim import lr_scheduler
 
 pytestmark = pytest.mark.usefixtures("device")
 
-F64 = rgrad.float64
-
 
 def param(*shape: int, seed: int = 0) -> nn.Parameter:
-    return nn.Parameter(rgrad.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=F64))
+    return nn.Parameter(rgrad.tensor(np.random.default_rng(seed).standard_normal(shape), dtype=real()))
 
 
 def run(make, steps: int = 6, maximize: bool = False) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -31,7 +30,7 @@ def run(make, steps: int = 6, maximize: bool = False) -> tuple[np.ndarray, list[
     optimizer = make([p])
     points = []
     for g in gradients(steps):
-        p.grad = rgrad.tensor(g)
+        p.grad = rgrad.tensor(g, dtype=real())
         optimizer.step()
         points.append(p.detach().cpu().numpy().copy())
     return start, points
@@ -70,7 +69,7 @@ SGD = [
 def test_sgd(options) -> None:
     start, points = run(lambda ps: optim.SGD(ps, **options))
     for got, want in zip(points, sgd(start, gradients(6), **options), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-12)
+        np.testing.assert_allclose(got, want, rtol=tol(1e-12))
 
 
 def adam(p, grads, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False, w=False):
@@ -110,13 +109,13 @@ def test_adam(options, decoupled: bool) -> None:
         start, points = run(lambda ps: optim.Adam(ps, **options))
         wanted = adam(start, gradients(6), **options)
     for got, want in zip(points, wanted, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-11)
+        np.testing.assert_allclose(got, want, rtol=tol(1e-11))
 
 
 def test_hyperparameters_may_be_tensors() -> None:
-    _, points = run(lambda ps: optim.SGD(ps, lr=rgrad.tensor(0.1, dtype=F64)))
+    _, points = run(lambda ps: optim.SGD(ps, lr=rgrad.tensor(0.1, dtype=real())))
     _, wanted = run(lambda ps: optim.SGD(ps, lr=0.1))
-    np.testing.assert_allclose(points[-1], wanted[-1], rtol=1e-12)
+    np.testing.assert_allclose(points[-1], wanted[-1], rtol=tol(1e-12))
 
 
 @pytest.mark.parametrize("make", [lambda ps: optim.SGD(ps, 0.1, momentum=0.9), optim.Adam, optim.AdamW])
@@ -124,7 +123,7 @@ def test_parameters_without_gradient_are_left_alone(make) -> None:
     a, b = param(2), param(2, seed=1)
     before = b.detach().clone()
     optimizer = make([a, b])
-    a.grad = rgrad.ones(2, dtype=F64)
+    a.grad = rgrad.ones(2, dtype=real())
     optimizer.step()
     assert rgrad.equal(b, before)
     assert b not in optimizer.state
@@ -136,10 +135,10 @@ def test_groups_have_options_of_their_own() -> None:
     a, b = param(2), param(2, seed=1)
     start_a, start_b = a.detach().clone(), b.detach().clone()
     optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 1.0}], lr=0.1)
-    a.grad = b.grad = rgrad.ones(2, dtype=F64)
+    a.grad = b.grad = rgrad.ones(2, dtype=real())
     optimizer.step()
-    assert rgrad.allclose(start_a - a, rgrad.full((2,), 0.1, dtype=F64))
-    assert rgrad.allclose(start_b - b, rgrad.ones(2, dtype=F64))
+    assert rgrad.allclose(start_a - a, rgrad.full((2,), 0.1, dtype=real()))
+    assert rgrad.allclose(start_b - b, rgrad.ones(2, dtype=real()))
     optimizer.add_param_group({"params": [param(3)]})
     assert optimizer.param_groups[2]["lr"] == 0.1
     assert "momentum: 0" in repr(optimizer)
@@ -177,7 +176,7 @@ def test_closures_run_with_grad_enabled() -> None:
 def test_mode_comes_back_when_a_step_fails() -> None:
     p = param(2)
     optimizer = optim.Adam([p])
-    p.grad = rgrad.ones(2, dtype=F64)
+    p.grad = rgrad.ones(2, dtype=real())
     optimizer.step()
     optimizer.state[p]["exp_avg"] = None
     with pytest.raises(TypeError):
@@ -209,7 +208,7 @@ def test_zero_grad() -> None:
 @pytest.mark.parametrize("how", ["state_dict", "pickle", "deepcopy"])
 def test_state_continues_where_it_was(make, how: str) -> None:
     def step(p, optimizer, g) -> None:
-        p.grad = rgrad.tensor(g)
+        p.grad = rgrad.tensor(g, dtype=real())
         optimizer.step()
 
     p = param(3, 2)
@@ -234,7 +233,7 @@ def test_state_continues_where_it_was(make, how: str) -> None:
 def test_state_dict_layout() -> None:
     a, b = param(2), param(3)
     optimizer = optim.Adam([{"params": [a]}, {"params": [b], "lr": 0.5}])
-    b.grad = rgrad.ones(3, dtype=F64)
+    b.grad = rgrad.ones(3, dtype=real())
     optimizer.step()
     state = optimizer.state_dict()
     assert [group["params"] for group in state["param_groups"]] == [[0], [1]]
@@ -247,7 +246,7 @@ def test_state_dict_layout() -> None:
 def test_loaded_state_takes_the_dtype_of_its_parameter() -> None:
     p, q = param(2), nn.Parameter(rgrad.ones(2))
     optimizer, other = optim.Adam([p]), optim.Adam([q])
-    p.grad = rgrad.ones(2, dtype=F64)
+    p.grad = rgrad.ones(2, dtype=real())
     optimizer.step()
     other.load_state_dict(optimizer.state_dict())
     assert other.state[q]["exp_avg"].dtype == rgrad.float32
@@ -364,7 +363,7 @@ def test_gradients_go_through_differentiable_steps(kind, options) -> None:
             optimizer.step()
         return p
 
-    start = rgrad.tensor([0.5, -1.25, 2.0], dtype=F64, requires_grad=True)
+    start = rgrad.tensor([0.5, -1.25, 2.0], dtype=real(), requires_grad=True)
     assert rgrad.autograd.gradcheck(after, (start,))
 
 

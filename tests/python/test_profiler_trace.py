@@ -274,10 +274,8 @@ def step_on_device() -> float:
 
 
 @pytest.mark.wgpu
+@pytest.mark.needs("timestamps")
 def test_what_a_device_runs_is_timed_by_the_device(tmp_path: Path) -> None:
-    device = rgrad.wgpu.current_device()
-    if "timestamp-query" not in device.features:
-        pytest.skip("the adapter takes no timestamps")
     with profile(profile_memory=True) as prof:
         before = rgrad.wgpu.memory_allocated()
         step_on_device()

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,8 +70,14 @@ def test_a_program_prints_what_pytorch_prints(program: Path, tmp_path: Path) -> 
     agree(printed(program, "cpu", tmp_path), stored(program))
 
 
+def marked(program: Path) -> Any:
+    """A program as a parameter on wgpu."""
+    wide = re.search(r"\b(double|float64)\b", program.read_text(encoding="utf-8"))
+    return pytest.param(program, marks=pytest.mark.needs("float64") if wide else ())
+
+
 @pytest.mark.wgpu
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("program", [marked(p) for p in PROGRAMS], ids=lambda p: p.stem)
 def test_a_program_runs_on_wgpu(program: Path, tmp_path: Path) -> None:
     agree(printed(program, "wgpu", tmp_path), stored(program))
 

@@ -11,7 +11,7 @@ import pytest
 import rotation
 from fresh import run
 from op_table import OPS
-from wgpu_guard import Guard, demanded
+from wgpu_guard import Guard, demanded, lacking
 
 
 @pytest.mark.parametrize("take", [1, 2, 3, 7])
@@ -94,6 +94,29 @@ def test_the_seed_is_the_number_of_commits_or_what_the_environment_says() -> Non
         assert run(f"import os; os.environ.pop('RGRAD_ROTATION', None); {code}") == f"{count}\n"
 
 
+# ---- what tests need of an adapter -----------------------------------------------------------------------------------
+
+
+def opened(features: set[str], backend: str = "Vulkan", **limits: int) -> SimpleNamespace:
+    info = {"device": "this one", "adapter_type": "CPU", "backend_type": backend}
+    own = {name.replace("_", "-"): most for name, most in limits.items()}
+    return SimpleNamespace(adapter=SimpleNamespace(info=info, limits=own), features=features, limits=own)
+
+
+def test_what_an_adapter_lacks_is_said_with_its_name() -> None:
+    device = opened({"shader-f64", "shader-int64", "subgroup"}, max_bind_groups=4, max_buffer_size=9)
+    assert lacking(device, ["float64", "subgroup", "own limits", "work that waits"], {"max_bind_groups": 4}) is None
+    assert lacking(device, ["float16"], {}) == "the adapter this one has no float16 (shader-f16)"
+    told = lacking(opened({"shader-f64"}, backend="OpenGL"), ["float64", "work that waits"], {})
+    assert told == (
+        "the adapter this one has no float64 (shader-f64, shader-int64) and has run its work when a submission returns"
+    )
+    told = lacking(device, [], {"max_bind_groups": 5})
+    assert told == "the adapter this one has a max-bind-groups of 4, not 5"
+    device.limits = {"max-buffer-size": 8}
+    assert lacking(device, ["own limits"], {}) == "the adapter this one is opened with the least limits"
+
+
 # ---- what must run on wgpu -------------------------------------------------------------------------------------------
 
 
@@ -113,6 +136,10 @@ def test_the_table_says_what_must_run() -> None:
 def test_a_complete_run_has_no_problems() -> None:
     guard = complete()
     guard.add("tests/python/test_wgpu_x.py::test_wide", "setup", "skipped", "Skipped: the adapter has no float64")
+    assert guard.problems(whole=True, files=["test_wgpu_x.py"]) == []
+    test, op = min(guard.operations)
+    guard.operations.remove((test, op))
+    guard.add(f"test_op.py::{test}[wgpu-{op}]", "setup", "skipped", "Skipped: the adapter has no float64", op=op)
     assert guard.problems(whole=True, files=["test_wgpu_x.py"]) == []
 
 

@@ -383,6 +383,7 @@ def test_no_memory_for_a_reduction_leaves_it_waiting() -> None:
     assert np.array_equal(total.cpu().numpy(), want)
 
 
+@pytest.mark.needs("float64")
 @pytest.mark.rotate
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_float64(dim: int) -> None:

@@ -129,21 +129,10 @@ def test_every_pointwise_row_is_in_the_table() -> None:
     assert set(EXACT) | set(ULPS) <= {row_of(name) for name in CALLS}
 
 
-@pytest.fixture
-def float64() -> None:
-    """Skips where the adapter has no float64, with the error that says so."""
-    try:
-        rgrad.zeros(1, dtype=rgrad.float64, device="wgpu")
-    except NotImplementedError as e:
-        pytest.skip(str(e))
-
-
 @pytest.mark.rotate("name")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FLOAT)
-def test_special_values(name: str, dtype: str, request: pytest.FixtureRequest) -> None:
-    if dtype == "float64":
-        request.getfixturevalue("float64")
+def test_special_values(name: str, dtype: str) -> None:
     arity, f = CALLS[name]
     xs = grids(SPECIAL.astype(dtype), arity)
     if name in ("rsqrt", "hardswish"):
@@ -178,7 +167,7 @@ def test_accuracy_over_all_floats(name: str) -> None:
     close(got, want, 0.0 if exact else 4.0, name)
 
 
-@pytest.mark.usefixtures("float64")
+@pytest.mark.needs("float64")
 @pytest.mark.parametrize("name", [*ELEMENTARY, "pow", "atan2", "hypot", "div", "fmod", "remainder"])
 def test_accuracy_of_float64(name: str) -> None:
     """Beside the CPU's, which is within one unit itself; random bits reach every exponent."""
@@ -434,7 +423,7 @@ def test_gradients_of_first_and_second_order(row: str, name: str) -> None:
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5, equal_nan=True, err_msg=name)
 
 
-@pytest.mark.usefixtures("float64")
+@pytest.mark.needs("float64")
 def test_float64_arithmetic_is_the_cpus() -> None:
     rng = np.random.default_rng(2)
     a, b = (rgrad.tensor(rng.normal(size=1000) * 10.0 ** rng.integers(-200, 200, 1000)) for _ in range(2))
