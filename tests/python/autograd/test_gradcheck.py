@@ -208,6 +208,7 @@ def test_float32_fallback_where_the_function_insists_on_it() -> None:
         assert gradcheck(lambda x: x.float() * 2, (x,), eps=1e-2) is True
 
 
+@pytest.mark.needs("float64")
 def test_mixed_precision_inputs() -> None:
     assert gradcheck(lambda a, b: a * b.to(real()), (point(3), point(3, dtype=rgrad.float32))) is True
 

@@ -312,7 +312,7 @@ def test_extra_state_and_hooks_of_state() -> None:
 
 
 def test_forward_hooks_see_and_replace() -> None:
-    net = nn.Linear(2, 2).double()
+    net = nn.Linear(2, 2).to(real())
     x = numbers(3, 2)
     plain = net(x)
     log = []

@@ -6,6 +6,7 @@ import copy
 import gc
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -132,6 +133,40 @@ def test_a_device_without_features_has_all_but_float64() -> None:
     ):
         with pytest.raises(NotImplementedError, match=r"adapter .* has no float64 .*Convert with .* or use \.cpu\(\)"):
             call()
+
+
+def test_what_the_host_computes_in_float64_goes_to_a_device_without_it() -> None:
+    adapter = rgrad.wgpu.current_device().adapter
+    rgrad.wgpu.set_device(adapter.request_device_sync(required_limits=dict(adapter.limits)))
+    init = rgrad.nn.init
+    wide = rgrad.tensor([1.5, -2.0, 0.1], dtype=rgrad.float64)
+    makes: dict[str, Any] = {
+        "trunc_normal_": lambda: init.trunc_normal_(rgrad.empty(4, 3)),
+        "orthogonal_": lambda: init.orthogonal_(rgrad.empty(4, 3)),
+        "cauchy_": lambda: rgrad.empty(4).cauchy_(),
+        "log_normal_": lambda: rgrad.empty(4).log_normal_(),
+        "geometric_": lambda: rgrad.empty(4).geometric_(0.3),
+        "hann_window": lambda: rgrad.hann_window(6),
+        "kaiser_window": lambda: rgrad.kaiser_window(6),
+        "one place": lambda: rgrad.hamming_window(1),
+        "range": lambda: rgrad.range(0, 2, 0.5),
+        "copy_": lambda: rgrad.empty(3).copy_(wide),
+        "fill_": lambda: rgrad.empty(3).fill_(wide[0]),
+        "to": lambda: wide.to("wgpu", rgrad.float32),
+        "quantile": lambda: rgrad.quantile(rgrad.tensor([1.0, 2.0, 4.0]), rgrad.tensor([0.5, 0.75])),
+        "isclose": lambda: rgrad.isclose(rgrad.tensor([1, 5]), rgrad.tensor([1, 6])).float(),
+    }
+    for name, make in makes.items():
+        with rgrad.device("wgpu"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rgrad.manual_seed(1)
+            there = make()
+        with rgrad.device("cpu"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rgrad.manual_seed(1)
+            here = make().cpu()
+        assert (there.device.type, there.dtype) == ("wgpu", here.dtype), name
+        assert rgrad.allclose(there.cpu(), here, rtol=1e-5, atol=1e-6), name
 
 
 def test_a_device_lives_as_long_as_its_tensors() -> None:
