@@ -280,12 +280,12 @@ WORK = {
 }
 
 
-def build(*extras: str, work: bool = True) -> int:
-    """Bring `.venv` up to date: packages, and rgrad to work with or as shipped. Python files are used as they lie."""
+def build(*extras: str) -> int:
+    """Bring `.venv` up to date: packages, and rgrad to work with. Python files are used where they lie."""
     ensure_packages(VENV, requirements(*extras))
     module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     locked = (ROOT / "Cargo.lock").exists()
-    key = fingerprint(NATIVE, str(work))
+    key = fingerprint(NATIVE)
     if module.exists() and stamp_is(VENV, "build", f"{key} {module.stat().st_mtime_ns}"):
         return 0
     check_rust()
@@ -294,12 +294,12 @@ def build(*extras: str, work: bool = True) -> int:
     must(
         [VENV / "bin" / "maturin", "develop", "--release", *(["--skip-install"] if installed else [])],
         "the build failed; the compiler's message is above",
-        extra=WORK if work else None,
+        extra=WORK,
     )
     if not module.exists():
         fail(f"maturin finished, yet {module.relative_to(ROOT)} is not there")
     # Building may have made Cargo.lock. Else the key is the one from before: what was edited meanwhile is not built.
-    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE, str(work))} {module.stat().st_mtime_ns}")
+    set_stamp(VENV, "build", f"{key if locked else fingerprint(NATIVE)} {module.stat().st_mtime_ns}")
     return 0
 
 

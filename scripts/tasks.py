@@ -54,7 +54,7 @@ IN_PLACE = {"PYTHONPATH": str(ROOT / "python")}
 
 
 def run_example(arguments: list[str]) -> int:
-    build("example", work=False)
+    build("example")
     return call([VENV / "bin" / "python", ROOT / "examples" / "digits.py", *arguments])
 
 
