@@ -192,12 +192,11 @@ def chosen() -> str:
     Without a choice of yours the best adapter is taken: a GPU before software, then Vulkan, Metal or Direct3D 12 before
     OpenGL. The first device that computes in software is also told in a warning.
 
+    Returns:
+        Such as ``"NVIDIA H200 (Vulkan): the best of 2 adapters found; the others: llvmpipe (software, Vulkan)"``.
+
     Raises:
         RuntimeError: There is none; the message says what was looked for.
-
-    Examples:
-        >>> print(rgrad.wgpu.chosen())  # doctest: +SKIP
-        NVIDIA H200 (Vulkan): the best of 2 adapters found; the others: llvmpipe (software, Vulkan)
     """
     _install_default()
     return f"{_adapters.describe(_current.adapter.info)}: {_reason}"

@@ -59,6 +59,7 @@ fn _wgpu_description(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     RuntimeError: The library lacks a function, or the device reports no value for a limit.
 ///     ValueError: The device has been released.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 fn _wgpu_install(
     owner: Py<PyAny>,
     addresses: &Bound<'_, PyDict>,
