@@ -6,6 +6,7 @@ use super::step::{DeferredInput, DeferredKind, DeferredStep, MOST_INPUTS, MOST_S
 use crate::array::Array;
 use crate::array::storage::{Access, Device, Storage};
 use crate::backend::contract::Backend;
+use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use crate::backend::host::LARGE;
 use crate::backend::program::{MAX_PARAMS, StepKind};
 use crate::error::Result;
@@ -173,8 +174,11 @@ struct StepPlan {
 }
 
 /// The most elements, counted once for each step, that a program on the host computes in memory which it also reads. Such a program cannot be
-/// interrupted, so it must take a fraction of a second only.
-const UNINTERRUPTED: usize = 1 << 29;
+/// interrupted, so it must take a fraction of a second only. Kernels without vectors take ten times as long.
+fn uninterrupted() -> usize {
+    let is_scalar = cfg!(target_arch = "x86_64") && instruction_set() == InstructionSet::Base;
+    if is_scalar { 1 << 26 } else { 1 << 29 }
+}
 
 impl Array {
     /// The pending result of a row over `layout` (dense, from 0 on), or None if it must be computed at once.
@@ -232,7 +236,7 @@ impl Array {
         let Some(deferred) = self.accepts_steps() else { return Ok(false) };
         queue::sweep();
         let on_host = self.device().is_host();
-        if on_host && self.numel() > UNINTERRUPTED {
+        if on_host && self.numel() > uninterrupted() {
             return Ok(false);
         }
         let Some(kind) = row(func, compute, self.dtype(), params, self.storage().backend()) else { return Ok(false) };
@@ -242,7 +246,7 @@ impl Array {
         if deferred.step().is_some_and(|s| {
             s.keeps_other_order(self.layout())
                 || !fits_together(more(s.weight), self.storage().backend())
-                || on_host && (s.weight.steps + 1).saturating_mul(self.numel()) > UNINTERRUPTED
+                || on_host && (s.weight.steps + 1).saturating_mul(self.numel()) > uninterrupted()
         }) {
             self.ready()?;
         }

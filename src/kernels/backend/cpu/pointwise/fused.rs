@@ -6,7 +6,7 @@ use crate::backend::cpu::cast::{CastRoute, ConvertFn, convert_fn, stored};
 use crate::backend::cpu::num::instruction_set;
 use crate::backend::cpu::pointwise::{DenseLoop, specialise};
 use crate::backend::cpu::strided::{StridedDims, collapse};
-use crate::backend::cpu::threads::{num_threads, parallel_for};
+use crate::backend::cpu::threads::parallel_for;
 use crate::backend::program::{Code, StepInput, StepKind};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
@@ -20,9 +20,8 @@ const BLOCK: usize = 1024;
 const REGISTER: usize = BLOCK * 8;
 /// Elements that one task computes.
 const GRAIN: usize = 1 << 15;
-/// The most tasks between two checks whether to continue, and the most steps of all tasks between them unless there are many threads.
+/// Tasks between two checks whether to continue.
 const TOGETHER: usize = 128;
-const STEPS_TOGETHER: usize = 8 * TOGETHER;
 
 /// An input of a program, in memory.
 #[derive(Debug, Clone, Copy)]
@@ -247,16 +246,14 @@ impl Runner {
     pub fn run(&self, should_continue: &dyn Fn() -> bool) {
         let n = self.placement.n;
         let tasks = n.div_ceil(GRAIN);
-        let enough = TOGETHER.min(4 * num_threads());
-        let together = (STEPS_TOGETHER / self.steps.len().max(1)).clamp(enough, TOGETHER);
         let mut first = 0;
         while first < tasks {
-            parallel_for(together.min(tasks - first), |i| {
+            parallel_for(TOGETHER.min(tasks - first), |i| {
                 let start = (first + i) * GRAIN;
                 // SAFETY: below n; each range is computed once.
                 unsafe { self.range(start, GRAIN.min(n - start), None) };
             });
-            first += together;
+            first += TOGETHER;
             if first < tasks && !should_continue() {
                 return;
             }
