@@ -12,20 +12,6 @@ import rgrad
 from test_cycles import Thing, check_collected
 
 
-@pytest.fixture(scope="module", autouse=True)
-def census_is_due():
-    """After a census of very many tensors, as other tests make them, full runs go without one for a while."""
-    for _ in range(600):
-        thing = Thing()
-        watched = weakref.ref(thing)
-        several_views(thing)
-        del thing
-        gc.collect()
-        if watched() is None:
-            return
-        time.sleep(0.1)
-
-
 class Sub(rgrad.Tensor):
     pass
 
@@ -132,6 +118,20 @@ def written_in_place_twice(thing):
 WAYS = [
     f for f in list(globals().values()) if callable(f) and f.__module__ == __name__ and f not in (Sub, Two, leaf, hook)
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def census_is_due():
+    """After a census of very many tensors, as other tests make them, full runs go without one for a while."""
+    for _ in range(600):
+        thing = Thing()
+        watched = weakref.ref(thing)
+        several_views(thing)
+        del thing
+        gc.collect()
+        if watched() is None:
+            return
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("way", WAYS)
