@@ -6,6 +6,7 @@ use rgrad::pointwise::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
 use rgrad_kernels::backend::cpu::num::{InstructionSet, best, instruction_set};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run, run_at};
+use rgrad_kernels::backend::registry::Device;
 
 /// Memory of one operand: `bytes` long enough for any layout below.
 #[derive(Debug, Clone, PartialEq)]
@@ -561,4 +562,17 @@ proptest! {
         let rows = rows_for(DType::F32);
         check(Func::forward(rows[row % rows.len()]), DType::F32, &shape, &kinds, 3);
     }
+}
+
+// Here and not beside the registry: a unit test that names the backends would have the tests of that crate compile every kernel again.
+#[test]
+fn devices_have_names_and_names_have_devices() {
+    for d in Device::all() {
+        assert_eq!(Device::named(d.name()), Some(d));
+    }
+    for (d, name) in [(Device::CPU, "cpu"), (Device::WGPU, "wgpu"), (Device::META, "meta")] {
+        assert_eq!(d.name(), name);
+    }
+    assert_eq!(Device::named("nowhere"), None);
+    assert!(Device::CPU.is_host() && Device::register("cpu", || Device::CPU.backend()).is_err());
 }

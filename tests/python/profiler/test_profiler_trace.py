@@ -355,6 +355,7 @@ def test_devices_are_timed_on_demand() -> None:
 
 
 @pytest.mark.wgpu
+@pytest.mark.needs("timestamps")
 def test_many_batches_and_work_that_nobody_reads() -> None:
     x = rgrad.ones(64, device="wgpu")
     with profile() as prof:
@@ -368,6 +369,7 @@ def test_many_batches_and_work_that_nobody_reads() -> None:
 
 
 @pytest.mark.wgpu
+@pytest.mark.needs("timestamps")
 def test_results_and_errors_are_those_without_a_profiler() -> None:
     x = rgrad.randn(50, 50, device="wgpu")
     expected = (x @ x).tanh().sum().item()

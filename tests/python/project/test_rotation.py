@@ -174,6 +174,7 @@ def test_a_failure_is_told_by_itself() -> None:
 
 def test_a_part_of_the_suite_is_another_one_with_each_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(rotation.LONG, raising=False)
+    monkeypatch.delenv(rotation.PART, raising=False)
     monkeypatch.setattr(rotation, "seed", lambda: 0)
     whole = {item.nodeid for item in items()} - {item.nodeid for item in rotation.rest(items(), [])}
     monkeypatch.setenv(rotation.PART, "4")

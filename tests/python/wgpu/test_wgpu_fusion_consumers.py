@@ -64,6 +64,7 @@ REDUCTIONS = {name: call for name, call in reductions.REDUCTIONS.items() if name
 }
 
 
+@pytest.mark.needs(max_storage_buffers_per_shader_stage=9)
 @pytest.mark.rotate("name", take=2)
 @pytest.mark.parametrize("dims", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -246,6 +247,7 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.needs(max_storage_buffers_per_shader_stage=12)
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_reads_what_is_never_written(name: str) -> None:
     x, y = values(1), values(2)
