@@ -280,9 +280,33 @@ WORK = {
 }
 
 
+@contextlib.contextmanager
+def kernels_meanwhile() -> Iterator[None]:
+    """The first build of the kernels, beside packages that are installed: one needs cores, the other the network.
+
+    What goes wrong is for the build that follows, which tells it.
+    """
+    if (ROOT / "target" / "release" / "librgrad_kernels.rlib").exists() or shutil.which("cargo") is None:
+        yield
+        return
+    words = ["cargo", "build", "--quiet", "--release", "--package", "rgrad-kernels"]
+    with tempfile.TemporaryFile() as nobody:
+        process = subprocess.Popen(
+            words, cwd=ROOT, env=environment(VENV, WORK), stdin=subprocess.DEVNULL, stdout=nobody, stderr=nobody
+        )
+        try:
+            yield
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            process.wait()
+
+
 def build(*extras: str) -> int:
     """Bring `.venv` up to date: packages, and rgrad to work with. Python files are used where they lie."""
-    ensure_packages(VENV, requirements(*extras))
+    with kernels_meanwhile():
+        ensure_packages(VENV, requirements(*extras))
     module = ROOT / "python" / "rgrad" / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     locked = (ROOT / "Cargo.lock").exists()
     key = fingerprint(NATIVE)

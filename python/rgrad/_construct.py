@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 from . import _core
@@ -62,7 +63,8 @@ def _of_sizes_or_data(args: tuple[Any, ...], dtype: Any, device: Any) -> Any:
         if not hasattr(data, "__len__") or isinstance(data, (dict, set, frozenset)):
             raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
         if not isinstance(data, _core.Tensor) and not hasattr(data, "__array_interface__"):
-            data = list(data)
+            # No more than it says: an old-style sequence may go on without end.
+            data = list(itertools.islice(iter(data), len(data)))
         return _core.tensor(data, dtype=dtype, device=device)
     raise TypeError(
         f"new(): argument 'size' must be sizes (integers) or data (a sequence or array), got {len(args)} arguments "

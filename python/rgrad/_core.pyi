@@ -676,7 +676,7 @@ class Tensor:
         """In-place form of `exp2`."""
     def exp_(self) -> Self:
         """In-place form of `exp`."""
-    def expand(self, *size: _int | _Sizes, implicit: _bool = False) -> Tensor:
+    def expand(self, *size: _int | _Sizes, implicit: _bool = False, **kwargs: Any) -> Tensor:
         """A view with dimensions of size 1 expanded to the given sizes; -1 leaves a size unchanged."""
     def expand_as(self, other: Tensor) -> Tensor:
         """A view of this tensor expanded to the shape of `other`."""
@@ -1431,7 +1431,7 @@ class Tensor:
         """Each slice along `dim` scaled to a norm of order `p` of `maxnorm`, where its norm is larger."""
     def renorm_(self, p: _float, dim: _int, maxnorm: _float) -> Self:
         """Write the result of ``renorm(p, dim, maxnorm)`` to this tensor."""
-    def repeat(self, *repeats: _int | _Sizes) -> Tensor:
+    def repeat(self, *repeats: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front."""
     def repeat_interleave(
         self, repeats: _int | Sequence[_int] | Tensor, dim: _int | None = None, *, output_size: _int | None = None
@@ -1661,7 +1661,7 @@ class Tensor:
         out: Tensor | None = None,
     ) -> Tensor:
         """The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given."""
-    def sum_to_size(self, *size: _int | _Sizes) -> Tensor:
+    def sum_to_size(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> _return_types.svd:
         """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`."""
@@ -1896,7 +1896,7 @@ class Tensor:
         """
     def vdot(self, other: Tensor) -> Tensor:
         """The dot product of two vectors."""
-    def view(self, *shape: _int | _Sizes) -> Tensor:
+    def view(self, *shape: _int | _Sizes, **kwargs: Any) -> Tensor:
         """A view of the same elements in another shape. One size may be -1.
 
         Raises:
@@ -2465,7 +2465,9 @@ def _support_table(devices: Any) -> list[_tuple[_str, _bool, _str, _str, _str]]:
     """What each backend supports: a row for each request, dtype and device."""
 
 def _swap_tensor_impl(a: Tensor, b: Tensor) -> None:
-    """Exchanges the tensors of two objects, which keep their classes and attributes."""
+    """Exchanges the tensors of two objects, which keep their classes and attributes. Waits for operations of other
+    threads.
+    """
 
 def _take_slow_rules() -> _tuple[list[_str], list[_str]]:
     """The names of the operations whose tangents were computed by transposing their vjp, and of those that ran in a

@@ -172,7 +172,11 @@ def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> s
     else:
         rtol, atol = _default_tolerance(actual.dtype, expected.dtype)
     exact_kinds = not (actual.is_floating_point() or expected.is_floating_point())
-    a, e = (value.detach().cpu().numpy() for value in (actual, expected))
+    # NumPy has no bfloat16, all of whose numbers are of float32, too.
+    a, e = (
+        (value.float() if value.dtype == _core.bfloat16 else value).detach().cpu().numpy()
+        for value in (actual, expected)
+    )
     # Python's whole numbers keep differences of 64 bit integers exact; they are rare enough for it.
     with np.errstate(all="ignore"):
         if exact_kinds:

@@ -12,7 +12,7 @@ use crate::backend::contract::{CountedResult, Operand, Support, View};
 use crate::backend::live_memory;
 use crate::backend::requests::{Reads, Request, Seen, samples};
 use crate::error::{Error, ErrorKind, Result};
-use crate::layout::{DType, Layout};
+use crate::layout::{DType, Layout, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 
 /// Shape and dtype of a new output, which is row-major.
@@ -107,7 +107,11 @@ pub(super) fn accepted(request: &Request, ins: &[&Array], outs: &[(&[usize], DTy
     if request.accepts(&seen, &made) {
         return Ok(());
     }
-    Err(Error::shape(format!("{}: {request:?} does not take operands {seen:?} for outputs {made:?}", request.name())))
+    let list = |all: &[Seen<'_>]| {
+        let texts: Vec<String> = all.iter().flatten().map(|(shape, dtype)| format!("{dtype} of shape {}", fmt_shape(shape))).collect();
+        if texts.is_empty() { "nothing".into() } else { texts.join(", ") }
+    };
+    Err(Error::shape(format!("{}: no kernel takes {} and makes {}: convert the inputs", request.name(), list(&seen), list(&made))))
 }
 
 /// Runs a request on new, row-major outputs on the device of the first operand, or defers it as steps of that operand's program.

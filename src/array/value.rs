@@ -7,7 +7,7 @@ use super::storage::{Access, Device, DeviceHandle, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::backend::requests::Request;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Layout, MemoryFormat, Scalar, Strides, checked_numel};
+use crate::layout::{DType, Layout, MAX_DIMS, MemoryFormat, Scalar, Strides, check_rank, checked_numel};
 use crate::pointwise::Func;
 
 /// A strided view of a storage. The layout fits the storage: `from_parts` checks that, and all other constructors guarantee it.
@@ -18,14 +18,19 @@ pub struct Array {
     pub(super) dtype: DType,
 }
 
-/// Whether all elements of the layout are inside the storage, and their number fits a size. All accesses to an array's memory rely on it.
+/// Whether all elements of the layout are inside the storage, and their number fits a size. All accesses to an array's memory rely on it. No
+/// array has more than `MAX_DIMS` dimensions: recursion over them ends soon.
 #[inline]
 fn fits(storage: &Storage, layout: &Layout, dtype: DType) -> bool {
-    layout.end().and_then(|end| end.checked_mul(storage.element_size(dtype))).is_some_and(|end| end <= storage.bytes())
+    layout.rank() <= MAX_DIMS
+        && layout.end().and_then(|end| end.checked_mul(storage.element_size(dtype))).is_some_and(|end| end <= storage.bytes())
 }
 
 #[cold]
 fn misfit(storage: &Storage, layout: &Layout, dtype: DType) -> Error {
+    if let Err(e) = check_rank(layout.rank()) {
+        return e.into();
+    }
     Error::runtime(format!(
         "a view of shape {:?} with strides {:?} from element {} on reaches out of a storage of {} bytes of {dtype}",
         layout.shape(),

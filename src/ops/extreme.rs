@@ -36,20 +36,28 @@ struct TiedExtreme {
     over: ReducedDims,
 }
 
+/// How many elements of `mask` are true for each result of `over`.
+fn ties(mask: &Tensor, over: &ReducedDims) -> Result<Tensor> {
+    let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
+    if dims.is_empty() { primitives::cast(mask, DType::I64) } else { sum(mask, Some(&dims), true, None) }
+}
+
+/// `t / count`. A count may be larger than any number of a 16-bit float, so those are divided in float32.
+fn by_count(t: &Tensor, count: &Tensor) -> Result<Tensor> {
+    if !t.dtype().is_half() {
+        return pw::div(t, count);
+    }
+    primitives::cast(&pw::div(&primitives::cast(t, DType::F32)?, count)?, t.dtype())
+}
+
 /// `g` divided evenly among the elements for which `mask` is true; `over` says which elements belong to one result.
 pub(super) fn share_gradient(g: &Tensor, mask: &Tensor, over: &ReducedDims) -> Result<Tensor> {
-    let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
-    let dims = if dims.is_empty() { None } else { Some(&dims[..]) };
-    let count = if dims.is_none() { primitives::cast(mask, DType::I64)? } else { sum(mask, dims, true, None)? };
-    let each = pw::div(&over.restore(g)?, &count)?;
-    pw::where_(mask, &each, 0.0)
+    pw::where_(mask, &by_count(&over.restore(g)?, &ties(mask, over)?)?, 0.0)
 }
 
 /// As `share_gradient`, but nan where no element of a result is masked: then the result is nan.
 fn spread_gradient(g: &Tensor, mask: &Tensor, over: &ReducedDims) -> Result<Tensor> {
-    let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
-    let count = if dims.is_empty() { primitives::cast(mask, DType::I64)? } else { sum(mask, Some(&dims), true, None)? };
-    pw::mul(&over.restore(g)?, &pw::div(&primitives::cast(mask, g.dtype())?, &count)?)
+    pw::mul(&by_count(&over.restore(g)?, &ties(mask, over)?)?, &primitives::cast(mask, g.dtype())?)
 }
 
 impl Vjp for TiedExtreme {
@@ -121,13 +129,13 @@ impl Op for TiedExtreme {
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         let (x, Some(t)) = (cx.primal(0), cx.tangent(0)) else { return Ok(Tangents::from_elem(None, 1)) };
         let mask = pw::eq(&x.detach(), &self.over.restore(&cx.output(0).detach())?)?;
+        // Of 16-bit floats neither the weights nor their products with the tangents are rounded before they are added.
+        let wide = if t.dtype().is_half() { DType::F32 } else { t.dtype() };
+        let each = pw::div(&primitives::cast(&mask, wide)?, &ties(&mask, &self.over)?)?;
+        let parts = pw::mul(&primitives::cast(t, wide)?, &each)?;
         let dims: SmallVec<[i64; 8]> = (0..self.over.mask.len()).filter(|i| self.over.mask[*i]).map(|i| i as i64).collect();
-        let weights = primitives::cast(&mask, t.dtype())?;
-        if dims.is_empty() {
-            return Ok(smallvec![Some(pw::mul(t, &pw::div(&weights, &primitives::cast(&mask, DType::I64)?)?)?)]);
-        }
-        let each = pw::div(&weights, &sum(&mask, Some(&dims), true, None)?)?;
-        Ok(smallvec![Some(sum(&pw::mul(t, &each)?, Some(&dims), self.over.keepdim, None)?)])
+        let total = if dims.is_empty() { parts } else { sum(&parts, Some(&dims), self.over.keepdim, None)? };
+        Ok(smallvec![Some(primitives::cast(&total, t.dtype())?)])
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         match self.kind {

@@ -119,8 +119,9 @@ pub(crate) fn scatter_gradient(g: &Tensor, dim: usize, index: &Tensor, shape: &[
     apply1(&GatherAdjoint { dim, shape: Dims::from_slice(shape) }, &[g, index])
 }
 
-fn check_index(name: &str, x: &Tensor, index: &Tensor) -> Result<()> {
-    if !matches!(index.dtype(), DType::I32 | DType::I64) {
+/// The index as kernels take it. As in PyTorch an empty one may have any dtype.
+fn checked_index(name: &str, x: &Tensor, index: &Tensor) -> Result<Tensor> {
+    if !matches!(index.dtype(), DType::I32 | DType::I64) && index.numel() > 0 {
         return Err(Error::runtime(format!("{name}(): Expected dtype int32/int64 for index, got {}", index.dtype())));
     }
     let other = if name == "gather" { "input" } else { "self" };
@@ -131,7 +132,7 @@ fn check_index(name: &str, x: &Tensor, index: &Tensor) -> Result<()> {
             x.rank()
         )));
     }
-    Ok(())
+    primitives::cast(index, DType::I64)
 }
 
 fn as_1d(t: &Tensor) -> Result<Tensor> {
@@ -141,7 +142,7 @@ fn as_1d(t: &Tensor) -> Result<Tensor> {
 /// `out[i][j] = x[index[i][j]][j]` for dim 0, and so on: the index chooses along `dim`, its shape is the result's.
 pub fn gather(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
-    check_index("gather", x, index)?;
+    let index = &checked_index("gather", x, index)?;
     if index.numel() == 0 {
         let empty = x.array().empty_beside(&index.shape(), x.dtype())?;
         if !x.requires_grad() || index.rank() != x.rank() {
@@ -318,7 +319,7 @@ impl Op for Scatter {
 pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: pointwise::Arg<'_>, how: Reduce) -> Result<Tensor> {
     let label = if how == Reduce::Add { "scatter_add_" } else { "scatter_" };
     let d = wrap_dim(dim, x.rank())?;
-    check_index("scatter", x, index)?;
+    let index = &checked_index("scatter", x, index)?;
     let number = matches!(src, pointwise::Arg::Scalar(_));
     let (src, node) = match src {
         pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, "ScatterBackward1"),

@@ -11,8 +11,9 @@ use crate::layout::{DType, Dims, fmt_shape};
 use crate::pointwise::RowId;
 use smallvec::SmallVec;
 
-/// Refuses dtypes that kernels do not have, and parameters of other dtypes.
-fn check_dtypes(x: &Tensor, others: &[Option<&Tensor>], kernel: &str) -> Result<()> {
+/// Refuses dtypes that kernels do not have, and parameters of other dtypes. Returns whether parameters and statistics are float32 beside
+/// 16-bit elements.
+fn check_dtypes(x: &Tensor, others: &[Option<&Tensor>], kernel: &str) -> Result<bool> {
     let dtype = x.dtype();
     if !dtype.is_float() {
         return Err(Error::not_implemented(format!(
@@ -20,12 +21,20 @@ fn check_dtypes(x: &Tensor, others: &[Option<&Tensor>], kernel: &str) -> Result<
             dtype.type_name()
         )));
     }
-    match others.iter().flatten().find(|t| t.dtype() != dtype) {
-        None => Ok(()),
-        Some(t) => Err(Error::runtime(format!(
+    let found = || others.iter().flatten().map(|t| t.dtype());
+    let mixed = dtype.is_half() && found().any(|d| d == DType::F32);
+    let wanted = if mixed { DType::F32 } else { dtype };
+    match found().find(|d| *d != wanted) {
+        None => Ok(mixed),
+        Some(d) if mixed => Err(Error::runtime(format!(
+            "mixed dtype (CPU): expect parameter to have scalar type of Float, got {}: beside {} elements all are float32 or none",
+            d.type_name(),
+            dtype.type_name()
+        ))),
+        Some(d) => Err(Error::runtime(format!(
             "mixed dtype (CPU): expect parameter to have scalar type of {}, got {}",
             dtype.type_name(),
-            t.dtype().type_name()
+            d.type_name()
         ))),
     }
 }
@@ -70,8 +79,8 @@ fn normalized(x: &Tensor, shape: &[i64], params: [(&str, Option<&Tensor>); 2], c
 /// `(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions, which have the shape `shape`.
 pub fn layer_norm(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
     let wanted = normalized(x, shape, [("weight", weight), ("bias", bias)], ", ")?;
-    check_dtypes(x, &[weight, bias], "LayerNormKernelImpl")?;
-    let op = Normalize { kind: NormKind::Layer(wanted), shape: x.shape(), weight: weight.is_some(), bias: bias.is_some(), eps };
+    let mixed = check_dtypes(x, &[weight, bias], "LayerNormKernelImpl")?;
+    let op = Normalize { kind: NormKind::Layer(wanted), shape: x.shape(), weight: weight.is_some(), bias: bias.is_some(), mixed, eps };
     Ok(first(run(&op, x, &[weight, bias])?))
 }
 
@@ -100,8 +109,8 @@ pub fn group_norm(x: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option
             )));
         }
     }
-    check_dtypes(x, &[weight, bias], "GroupNormKernelImpl")?;
-    let op = Normalize { kind: NormKind::Group(count), shape, weight: weight.is_some(), bias: bias.is_some(), eps };
+    let mixed = check_dtypes(x, &[weight, bias], "GroupNormKernelImpl")?;
+    let op = Normalize { kind: NormKind::Group(count), shape, weight: weight.is_some(), bias: bias.is_some(), mixed, eps };
     Ok(first(run(&op, x, &[weight, bias])?))
 }
 
@@ -167,8 +176,8 @@ pub fn batch_norm(
             Some(_) => {}
         }
     }
-    check_dtypes(x, &[weight, bias, running.mean, running.var], "batch_norm")?;
-    let op = Normalize { kind: NormKind::Batch { training }, shape, weight: weight.is_some(), bias: bias.is_some(), eps };
+    let mixed = check_dtypes(x, &[weight, bias, running.mean, running.var], "batch_norm")?;
+    let op = Normalize { kind: NormKind::Batch { training }, shape, weight: weight.is_some(), bias: bias.is_some(), mixed, eps };
     if !training {
         return Ok(first(run(&op, x, &[weight, bias, running.mean, running.var])?));
     }

@@ -158,9 +158,11 @@ pub fn nanmean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DT
             x.dtype().type_name()
         )));
     }
-    let sum = reduce::nansum(x, dims, keepdim, dtype)?;
+    // Sums and counts may be larger than any number of a 16-bit float.
+    let to = dtype.unwrap_or(x.dtype());
+    let sum = reduce::nansum(x, dims, keepdim, if to.is_half() { Some(DType::F32) } else { dtype })?;
     let count = reduce::sum(&pw::logical_not(&pw::isnan(&x.detach())?)?, dims, keepdim, None)?;
-    pw::div(&sum, &count)
+    primitives::cast(&pw::div(&sum, &count)?, to)
 }
 
 /// The number of occurrences of 0, 1, 2, ... among non-negative integers, or the sum of their weights; at least `minlength` results.

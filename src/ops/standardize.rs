@@ -9,7 +9,7 @@ use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply, mode, primitives};
 use crate::error::Result;
-use crate::layout::{Dims, Layout, Scalar};
+use crate::layout::{DType, Dims, Layout, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 /// The order of dimensions in memory if the channels (dimension 1) come last.
@@ -37,6 +37,8 @@ pub(super) struct Normalize {
     pub shape: Dims,
     pub weight: bool,
     pub bias: bool,
+    /// Elements are of a 16-bit float and all others float32, in which it is computed.
+    pub mixed: bool,
     pub eps: f64,
 }
 
@@ -89,6 +91,11 @@ impl Normalize {
             }
             NormKind::Batch { .. } => NormShape { outer: x[0], groups: x[1], channels: 1, inner: x[2..].iter().product(), across: true },
         }
+    }
+
+    /// Elements in the dtype that is computed in.
+    fn wide(&self, t: &Tensor) -> Result<Tensor> {
+        if self.mixed { primitives::cast(t, DType::F32) } else { Ok(t.clone()) }
     }
 
     fn is_given(&self) -> bool {
@@ -199,7 +206,7 @@ impl Normalize {
     fn saved(&self, cx: &VjpCx<'_>) -> Result<Operands> {
         let at = self.given_at();
         Ok(Operands {
-            x: cx.input(0)?,
+            x: self.wide(&cx.input(0)?)?,
             weight: if self.weight { Some(cx.input(1)?) } else { None },
             given: if self.is_given() { Some([cx.input(at)?, cx.input(at + 1)?]) } else { None },
         })
@@ -210,14 +217,14 @@ impl Normalize {
         [self.weight.then_some(1), self.bias.then_some(1 + usize::from(self.weight))]
     }
 
-    /// Without weight and bias.
+    /// Without weight and bias, of elements that are as wide as the statistics.
     fn bare(&self, shape: Dims) -> Normalize {
-        Normalize { weight: false, bias: false, shape, ..self.clone() }
+        Normalize { weight: false, bias: false, mixed: false, shape, ..self.clone() }
     }
 
     fn batched(&self, batch: &BatchedInputs<'_>) -> Result<Outputs> {
         let x = batch.batched(0)?;
-        let (b, whole) = (batch.size, x.shape());
+        let (b, whole, dtype) = (batch.size, x.shape(), x.dtype());
         let own = Dims::from_slice(&whole[1..]);
         let params = self.params();
         let shared = params.iter().flatten().all(|i| !batch.inputs[*i].batched);
@@ -235,7 +242,7 @@ impl Normalize {
         };
         let keeps = shared && !is_batch;
         let op = if keeps { Normalize { shape: flat.shape(), ..self.clone() } } else { self.bare(flat.shape()) };
-        let mut ins: SmallVec<[Tensor; 5]> = smallvec![flat];
+        let mut ins: SmallVec<[Tensor; 5]> = smallvec![if keeps { flat } else { self.wide(&flat)? }];
         if keeps {
             ins.extend(params.iter().flatten().map(|i| batch.inputs[*i].tensor.clone()));
         }
@@ -266,6 +273,7 @@ impl Normalize {
                 let p = self.beside(&batch.inputs[*i], own.len())?;
                 made[0] = if k == 0 { pw::mul(&made[0], &p)? } else { pw::add(&made[0], &p)? };
             }
+            made[0] = primitives::cast(&made[0], dtype)?;
         }
         Ok(made)
     }
@@ -325,6 +333,8 @@ impl Vjp for Normalize {
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let mut grads = Grads::from_elem(None, cx.node.edges().len());
         let Operands { x, weight, given } = self.saved(cx)?;
+        let (narrow, converted) = (g.dtype(), if self.mixed { Some(self.wide(g)?) } else { None });
+        let g = converted.as_ref().unwrap_or(g);
         let params = self.params();
         let wanted = params.map(|at| at.filter(|i| cx.needs(*i)));
         let stats = match &given {
@@ -337,12 +347,12 @@ impl Vjp for Normalize {
             let rstd = if given.is_some() { pw::rsqrt(&pw::add(&stats[1], self.eps)?)? } else { stats[1].clone() };
             let needs_params = wanted.iter().any(Option::is_some);
             let weight = weight.map(|w| w.array());
-            // Before another handle of its memory is made.
-            let over = cx.may_write_over(g)?;
+            // Before another handle of its memory is made. What was converted belongs to nobody else.
+            let over = self.mixed && narrow.is_half() || cx.may_write_over(g)?;
             let made = self.gradients((&g.array(), over), &x.array(), weight.as_ref(), [&stats[0].array(), &rstd.array()], needs_params)?;
             for (at, made) in std::iter::once(Some(0)).chain(wanted).zip(made) {
                 if let Some(at) = at {
-                    let made = if at == 0 { made } else { made.with_layout(Layout::contiguous(&self.param_shape()))? };
+                    let made = if at == 0 { made.cast(narrow)? } else { made.with_layout(Layout::contiguous(&self.param_shape()))? };
                     grads[at] = Some(Tensor::new(made));
                 }
             }
@@ -355,7 +365,7 @@ impl Vjp for Normalize {
                 Some(w) => pw::mul(&g, &parts.param(w)?)?,
                 None => g.clone(),
             };
-            grads[0] = Some(primitives::reshape(&parts.derivative(&weighted)?, &x.shape())?);
+            grads[0] = Some(primitives::cast(&primitives::reshape(&parts.derivative(&weighted)?, &x.shape())?, narrow)?);
         }
         let summed = |t: &Tensor| primitives::reshape(&sum(t, Some(parts.summed), false, None)?, &self.param_shape());
         if let Some(i) = wanted[0] {
@@ -377,16 +387,10 @@ impl Normalize {
     }
 }
 
-impl Op for Normalize {
-    fn name(&self) -> &'static str {
-        match self.kind {
-            NormKind::Layer(_) => "layer_norm",
-            NormKind::Group(_) => "group_norm",
-            NormKind::Batch { .. } => "batch_norm",
-        }
-    }
-    fn forward(&self, ins: &[&Array]) -> Result<Arrays> {
-        let (x, dtype) = (ins[0], ins[0].dtype());
+impl Normalize {
+    /// The outputs, from elements and parameters of one dtype.
+    fn computed(&self, x: &Array, rest: &[&Array]) -> Result<Arrays> {
+        let dtype = x.dtype();
         let stats = self.stats_shape(x.shape());
         let training = matches!(self.kind, NormKind::Batch { training: true });
         let empty = |shape: &[usize]| x.empty_beside(shape, dtype);
@@ -399,7 +403,7 @@ impl Op for Normalize {
             return Ok(made);
         }
         let (rows, shape, channels_last) = self.rows(x)?;
-        let rest = ins[1..].iter().map(|a| a.contiguous()).collect::<Result<SmallVec<[Array; 4]>>>()?;
+        let rest = rest.iter().map(|a| a.contiguous()).collect::<Result<SmallVec<[Array; 4]>>>()?;
         let (weight, bias) = (self.weight, self.bias);
         let affine = usize::from(weight) + usize::from(bias);
         let to = Dims::from_slice(rows.shape());
@@ -417,6 +421,24 @@ impl Op for Normalize {
         };
         made[0] = self.ordered(made[0].clone(), x, channels_last.is_some())?;
         Ok(made)
+    }
+}
+
+impl Op for Normalize {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            NormKind::Layer(_) => "layer_norm",
+            NormKind::Group(_) => "group_norm",
+            NormKind::Batch { .. } => "batch_norm",
+        }
+    }
+    fn forward(&self, ins: &[&Array]) -> Result<Arrays> {
+        if self.mixed {
+            let mut made = self.computed(&ins[0].cast(DType::F32)?, &ins[1..])?;
+            made[0] = made[0].cast(ins[0].dtype())?;
+            return Ok(made);
+        }
+        self.computed(ins[0], &ins[1..])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         let mut saves = Saves::NOTHING.input(0).output(1).output(2);
@@ -438,7 +460,7 @@ impl Op for Normalize {
     fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
         let at = self.given_at();
         let given = self.is_given().then(|| [cx.primal(at).clone(), cx.primal(at + 1).clone()]);
-        let x = cx.primal(0);
+        let x = &self.wide(cx.primal(0))?;
         let parts = self.standardized(x, given.as_ref())?;
         let [weight, bias] = self.params();
         let mut sum: Option<Tensor> = None;
@@ -450,7 +472,7 @@ impl Op for Normalize {
             Ok(())
         };
         if let Some(t) = cx.tangent(0) {
-            let t = parts.derivative(&parts.see(t)?)?;
+            let t = parts.derivative(&parts.see(&self.wide(t)?)?)?;
             add(match weight {
                 Some(w) => pw::mul(&t, &parts.param(cx.primal(w))?)?,
                 None => t,
@@ -464,7 +486,7 @@ impl Op for Normalize {
             add(pw::add(&zero, &parts.param(t)?)?)?;
         }
         let mut made = Tangents::from_elem(None, if matches!(self.kind, NormKind::Batch { training: true }) { 4 } else { 3 });
-        made[0] = sum.map(|t| primitives::reshape(&t, &x.shape())).transpose()?;
+        made[0] = sum.map(|t| primitives::cast(&primitives::reshape(&t, &x.shape())?, cx.primal(0).dtype())).transpose()?;
         Ok(made)
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {

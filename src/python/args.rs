@@ -2,6 +2,7 @@
 //!
 //! Data for new tensors (sequences, NumPy arrays) is read in `convert`; dtypes and devices in `dtype`.
 
+use super::convert::to_python::item_of;
 use super::errors::type_error;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
-/// A Python number as a scalar; None if the object is not a number.
+/// A Python number as a scalar; None if the object is not a number. As in PyTorch a 0-d tensor is one, unless it requires grad.
 #[inline]
 pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if obj.is_exact_instance_of::<PyFloat>() {
@@ -30,6 +31,9 @@ pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     }
     if obj.is_instance_of::<PyFloat>() {
         return Ok(Some(Scalar::Float(obj.extract()?)));
+    }
+    if let Some(t) = as_tensor(obj) {
+        return if t.rank() == 0 && !t.requires_grad() { Ok(Some(item_of(t)?.first()?)) } else { Ok(None) };
     }
     if is_numpy_scalar(obj) {
         let item = obj.call_method0("item")?;

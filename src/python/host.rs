@@ -2,13 +2,15 @@
 //!
 //! `attach` is the only way in which the bindings take the GIL. Locks of the core have ranks in `backend::lock_order`.
 
-use super::errors::foreign;
+use super::errors::{foreign, runtime};
 use crate::array::lock_order::assert_no_guard;
 use crate::autograd::{call_site, foreign_run};
 use crate::backend::host::{Host, register as register_host};
 use crate::backend::live_memory::AllocatingStep;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// A closure that runs on the thread that made it.
 struct Here<'a>(&'a mut dyn FnMut());
@@ -23,6 +25,40 @@ impl Here<'_> {
     }
 }
 
+/// How many operations have released the GIL and refer to the tensors in their arguments.
+static COMPUTING: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts an operation without the GIL, until dropped.
+struct Computing;
+
+impl Computing {
+    fn begin() -> Computing {
+        COMPUTING.fetch_add(1, Ordering::Relaxed);
+        Computing
+    }
+}
+
+impl Drop for Computing {
+    fn drop(&mut self) {
+        COMPUTING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until no other thread is inside of an operation, as is necessary before the tensor of an object becomes another one.
+pub(super) fn wait_for_operations(py: Python<'_>, name: &str) -> PyResult<()> {
+    let end = Instant::now() + Duration::from_secs(10);
+    while COMPUTING.load(Ordering::Relaxed) > 0 {
+        if Instant::now() > end {
+            return Err(runtime(format!(
+                "{name}: other threads have been computing for 10 seconds: let them wait while tensors are swapped"
+            )));
+        }
+        py.detach(|| std::thread::sleep(Duration::from_micros(50)));
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
 fn unlocked(f: &mut dyn FnMut()) {
     // SAFETY: may be called at any time, by any thread.
     if unsafe { ffi::PyGILState_Check() } == 0 {
@@ -34,6 +70,7 @@ fn unlocked(f: &mut dyn FnMut()) {
     // during a traversal of the garbage collector; the caller then runs the work itself.
     let _ = Python::try_attach(|py| {
         let here = Here(&mut *f);
+        let _counted = Computing::begin();
         py.detach(move || here.run());
     });
 }

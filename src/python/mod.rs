@@ -21,6 +21,7 @@ mod signatures;
 mod tensor;
 mod types;
 
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
@@ -28,6 +29,17 @@ use pyo3::types::{PyDict, PyString};
 #[cfg(not(miri))]
 #[global_allocator]
 static ALLOCATOR: runtime::allocator::Allocator = runtime::allocator::Allocator;
+
+/// `PYTHON_GIL=0` keeps the GIL off in a free-threaded build, whatever a module declares.
+fn refuse_without_gil(py: Python<'_>) -> PyResult<()> {
+    match py.import("sys")?.getattr_opt("_is_gil_enabled")? {
+        Some(enabled) if !enabled.call0()?.is_truthy()? => Err(PyImportError::new_err(
+            "rgrad needs Python's global interpreter lock, which PYTHON_GIL=0 or -X gil=0 has switched off: unset it, or use a Python that is \
+             not free-threaded",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// The native module `rgrad._core`.
 ///
@@ -42,10 +54,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
         return Ok(());
     }
+    refuse_without_gil(m.py())?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     // Before anything is computed: later there would be no one to tell.
     crate::backend::cpu::num::choose().map_err(crate::error::Error::from)?;
+    crate::backend::cpu::threads::choose().map_err(crate::error::Error::from)?;
     host::register();
     crate::backend::cpu::memory::alloc::register_release(runtime::allocator::release_idle);
     runtime::register(m)?;

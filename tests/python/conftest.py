@@ -116,7 +116,7 @@ def is_whole(config: pytest.Config) -> bool:
     """Whether the run is of the whole suite, or of all that is on wgpu, with nothing else picked out."""
     option = config.option
     picked = (option.keyword, option.deselect, option.ignore, option.ignore_glob, option.maxfail)
-    picked = (*picked, option.markexpr not in ("", "wgpu"), rotation.parts_of_all() > 1)
+    picked = (*picked, option.markexpr not in ("", "wgpu"), rotation.parts(on_wgpu=True) > 1)
     if any(picked) or getattr(option, "lf", False) or option.collectonly:
         return False
     here = Path(__file__).parent

@@ -45,7 +45,8 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     Whoever holds the object ``t1`` then holds what was ``t2``, and the other way round.
 
     Raises:
-        RuntimeError: A tensor has weak references, or a graph or a view holds it; or the classes have different slots.
+        RuntimeError: A tensor has weak references, or a graph or a view holds it; the classes have different slots; or
+            other threads compute for more than 10 seconds, which is waited for.
 
     Example:
         >>> a, b = rgrad.ones(2), rgrad.zeros(3)
@@ -61,6 +62,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     for node in nodes:
         if node is not None:
             node.register_prehook(_poisoned)
+    _core._swap_tensor_impl(t1, t2)
     one, other = type(t1), type(t2)
     if one is not other:
         t1.__class__, t2.__class__ = other, one
@@ -75,4 +77,3 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
                 setattr(t, name, value)
             elif getattr(t, name, _MISSING) is not _MISSING:
                 delattr(t, name)
-    _core._swap_tensor_impl(t1, t2)

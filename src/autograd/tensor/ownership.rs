@@ -182,9 +182,13 @@ pub fn visit_own_cycle(t: &Tensor, f: &mut dyn FnMut(Foreign<'_>)) {
     OwnedWalk::new(Some(t), f).run();
 }
 
-/// Whether a tensor may come to hold itself, so that only the garbage collector ends it: its gradient has a history, or it was written in place.
+/// Whether a tensor may come to hold itself, so that only the garbage collector ends it: its gradient has a history, it was written in place, or
+/// it is a leaf of a graph, through which a pass may give it a gradient with a history.
 pub fn may_hold_itself(t: &Tensor) -> bool {
     let Some(core) = t.try_read() else { return false };
+    if core.grad_fn.is_none() && core.meta.as_ref().is_some_and(|m| m.accumulate.strong_count() > 0) {
+        return true;
+    }
     let written = core.grad_fn.is_some() && core.with_storage(|s| core.version.current(s)).is_some_and(|n| n > 0);
     written || core.meta.as_ref().and_then(|m| m.grad.as_ref()).and_then(Tensor::try_read).is_some_and(|g| g.grad_fn.is_some())
 }

@@ -8,7 +8,7 @@ use crate::autograd::graph::view::{ViewOp, check_inplace};
 use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::autograd::transforms::level::WrappedTensor;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, checked_numel};
+use crate::layout::{Dims, Layout, check_rank, checked_numel};
 use smallvec::SmallVec;
 use std::sync::Weak;
 
@@ -241,6 +241,7 @@ impl Tensor {
     fn with_resized(&self, shape: &[usize]) -> Result<()> {
         let array = self.array();
         let overflows = || Error::runtime(format!("Storage size calculation overflowed with sizes={shape:?} (in resize_)"));
+        check_rank(shape.len())?;
         checked_numel(shape, array.dtype().size()).map_err(|_| overflows())?;
         array.storage().settle(Access::Write)?;
         let offset = array.layout().offset();

@@ -11,6 +11,7 @@ use crate::autograd::tensor::lock::{ReadGuard, RwSpinLock, WriteGuard};
 use crate::autograd::tensor::slot::{self, ObjectSlot};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, PromotionRank};
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +58,40 @@ impl Drop for TensorInner {
             assert_no_guard("dropping a tensor with a history");
             defer_drop(e.node);
         }
+        if let Some(meta) = &mut core.meta {
+            // Chains of gradients may be long as well.
+            for t in [meta.grad.take(), meta.tangent.take()].into_iter().flatten() {
+                defer_tensor_drop(t);
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Tensors to be dropped while such a drop is in progress on this thread; None when none is.
+    static DOOMED_TENSORS: RefCell<Option<Vec<Tensor>>> = const { RefCell::new(None) };
+}
+
+/// Drops a tensor that another one held; inside the drop of such a tensor it is queued until that is done.
+fn defer_tensor_drop(t: Tensor) {
+    let mut t = Some(t);
+    // Thread-local storage is gone while a thread ends. Then the plain drop has to do.
+    let outermost = DOOMED_TENSORS.try_with(|d| match &mut *d.borrow_mut() {
+        Some(queue) => {
+            queue.extend(t.take());
+            false
+        }
+        none => {
+            *none = Some(Vec::new());
+            true
+        }
+    });
+    drop(t);
+    if outermost == Ok(true) {
+        while let Ok(Some(next)) = DOOMED_TENSORS.try_with(|d| d.borrow_mut().as_mut().and_then(Vec::pop)) {
+            drop(next);
+        }
+        let _ = DOOMED_TENSORS.try_with(|d| *d.borrow_mut() = None);
     }
 }
 

@@ -10,5 +10,7 @@ mod strided;
 pub use dtype::{Category, DType, DTypeRow, NumberKind, PromotionRank, Scalar, result_type};
 pub use half::{BF16, F16};
 pub use memory_format::MemoryFormat;
-pub use shape::{Dims, Strides, broadcast, broadcast_many, checked_numel, fmt_shape, wrap_dim, wrap_dims, wrap_index};
+pub use shape::{
+    Dims, MAX_DIMS, Strides, broadcast, broadcast_many, check_rank, checked_numel, fmt_shape, wrap_dim, wrap_dims, wrap_index,
+};
 pub use strided::Layout;

@@ -8,6 +8,17 @@ pub type Dims = SmallVec<[usize; 4]>;
 /// Distances between neighbours of each dimension, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
 
+/// The most dimensions of a tensor, as in NumPy and in PyTorch's operations.
+pub const MAX_DIMS: usize = 64;
+
+/// Refuses more than `MAX_DIMS` dimensions, with PyTorch's message.
+pub fn check_rank(rank: usize) -> Result<()> {
+    if rank <= MAX_DIMS {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("only tensors with up to {MAX_DIMS} dims are supported, got {rank}")))
+}
+
 /// A copy of sizes or strides. Few numbers, which are stored inline, are copied as a block.
 #[inline]
 pub fn copied<T: Copy>(dims: &SmallVec<[T; 4]>) -> SmallVec<[T; 4]> {
@@ -23,8 +34,11 @@ pub fn fmt_shape(shape: &[usize]) -> String {
     format!("{shape:?}")
 }
 
-/// The number of elements of `shape`, an error if it or its size in bytes does not fit an `isize`.
+/// The number of elements of `shape`, an error if it or its size in bytes does not fit an `isize`, or if there are too many dimensions.
 pub fn checked_numel(shape: &[usize], element_size: usize) -> Result<usize> {
+    if shape.len() > MAX_DIMS {
+        check_rank(shape.len())?;
+    }
     let mut n: usize = 1;
     let mut empty = false;
     let mut overflow = false;

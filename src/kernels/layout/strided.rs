@@ -186,7 +186,8 @@ impl Layout {
                 if self.strides[i] != step {
                     return self.numel() == 0;
                 }
-                step *= s as isize;
+                // Wrapping, as in `contiguous_strides`.
+                step = step.wrapping_mul(s as isize);
             }
         }
         true
@@ -205,7 +206,7 @@ impl Layout {
             if stride != step {
                 return false;
             }
-            step *= size as isize;
+            step = step.wrapping_mul(size as isize);
         }
         true
     }
@@ -224,7 +225,7 @@ impl Layout {
             if stride <= reach {
                 return true;
             }
-            reach += stride * (size as isize - 1);
+            reach = reach.saturating_add(stride.saturating_mul(size as isize - 1));
         }
         false
     }

@@ -194,6 +194,8 @@ fn roots(outputs: &[Target], grads: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Te
         grads
             .try_iter()
             .map_err(|_| type_error(format!("gradients can be either Tensors or None, but got {}", type_name(grads))))?
+            // One too many is told as well as an iterator without end.
+            .take(outputs.len() + 1)
             .collect::<PyResult<_>>()?
     };
     if given.len() != outputs.len() {

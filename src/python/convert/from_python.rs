@@ -5,7 +5,7 @@
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, primitives};
 use crate::error::Error;
-use crate::layout::{BF16, Category, DType, Dims, F16, NumberKind, Scalar};
+use crate::layout::{BF16, Category, DType, Dims, F16, MAX_DIMS, NumberKind, Scalar};
 use crate::ops::create::make_room;
 use crate::ops::pointwise;
 use crate::ops::room;
@@ -21,9 +21,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-
-/// The most dimensions, as in NumPy and PyTorch.
-const MAX_DIMS: usize = 64;
 
 // ---- from Python -----------------------------------------------------------------------------------------------------
 
@@ -250,6 +247,14 @@ pub(crate) fn tensor_from(data: &PyObj<'_>, dtype: Option<DType>) -> PyResult<Te
     }
     if !is_builtin(data) && !is_level(data) && data.hasattr("__array__")? && numpy_memory::scalar_dtype(data)?.is_none() {
         let array = data.call_method0("__array__")?;
+        // Not any object: one that returns itself would be asked without end.
+        if as_tensor(&array).is_none() && NdArray::of(&array)?.is_none() {
+            return Err(PyValueError::new_err(format!(
+                "object __array__ method not producing an array: {}.__array__() returned {}",
+                type_name(data),
+                type_name(&array)
+            )));
+        }
         return tensor_from(&array, dtype);
     }
     let shape = shape_of(data)?;

@@ -11,6 +11,7 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMet
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyWeakrefReference;
 use smallvec::SmallVec;
 
 /// Keeps a storage alive as long as a NumPy array uses its memory.
@@ -138,10 +139,12 @@ impl<'py> NdArray<'py> {
     pub(crate) fn share(&self) -> PyResult<Array> {
         let (dtype, layout) = (self.dtype()?, self.layout()?);
         let bytes = layout.extent().1 * dtype.size();
+        // With `refcheck=False` NumPy resizes an array that others refer to, but none that has a weak reference.
+        let pinned: Py<PyAny> = PyWeakrefReference::new(&self.0)?.into_any().unbind();
         let owner: Py<PyAny> = self.0.clone().into_any().unbind();
-        // SAFETY: the array owns or keeps alive the memory of all its elements as long as it lives, and NumPy does not resize an array that is
-        // referenced. The strides are not negative.
-        let storage = unsafe { Storage::external(self.pointer().cast_mut(), bytes, self.is_writable(), Box::new(owner)) };
+        // SAFETY: the array owns or keeps alive the memory of all its elements as long as it lives, and NumPy does not resize it. The strides are
+        // not negative.
+        let storage = unsafe { Storage::external(self.pointer().cast_mut(), bytes, self.is_writable(), Box::new((owner, pinned))) };
         Ok(Array::from_parts(storage, layout, dtype)?)
     }
 

@@ -5,14 +5,14 @@
 use crate::ops::blocks::{self, Cuts};
 use crate::ops::create;
 use crate::ops::shape::Views;
-use crate::python::args::{int, ints, tensor, tensor_list, varargs};
-use crate::python::functions::shape::{tuple, with_more};
+use crate::python::args::{int, ints, tensor, tensor_list};
+use crate::python::functions::shape::{self, tuple, with_more};
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 type Split = fn(&crate::autograd::Tensor, Cuts<'_>) -> crate::error::Result<Views>;
 
@@ -101,9 +101,10 @@ fn block_diag(py: Python<'_>, tensors: &Bound<'_, PyTuple>) -> PyObjResult {
 #[pymethods]
 impl PyTensor {
     /// The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands.
-    #[pyo3(signature = (*size))]
-    fn sum_to_size(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>) -> PyObjResult {
-        let sizes = create::sizes(&varargs(size)?)?;
+    #[pyo3(signature = (*size, **kwargs))]
+    fn sum_to_size(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        let none = size.is_empty() && kwargs.is_none();
+        let sizes = create::sizes(&if none { Default::default() } else { shape::sizes("sum_to_size", size, kwargs, "size")? })?;
         let out = blocks::sum_to_size(Self::of(slf), &sizes)?;
         if out.same(Self::of(slf)) { Ok(slf.clone().into_any().unbind()) } else { wrap(slf.py(), out) }
     }

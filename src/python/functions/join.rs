@@ -10,7 +10,7 @@ use crate::ops::rearrange;
 use crate::ops::shape as views;
 use crate::python::args::{self, as_tensor, ints, tensor_list, varargs};
 use crate::python::errors::type_error;
-use crate::python::functions::shape::tuple;
+use crate::python::functions::shape::{sizes, tuple};
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
@@ -117,9 +117,10 @@ impl PyTensor {
     }
 
     /// The tensor repeated along each dimension; more numbers than dimensions add dimensions at the front.
-    #[pyo3(signature = (*repeats))]
-    fn repeat(slf: &Bound<'_, Self>, repeats: &Bound<'_, PyTuple>) -> PyObjResult {
-        let times = if repeats.len() == 1 { args::sizes_arg(&repeats.get_item(0)?, "repeat", "repeats")? } else { varargs(repeats)? };
+    #[pyo3(signature = (*repeats, **kwargs))]
+    fn repeat(slf: &Bound<'_, Self>, repeats: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        let none = repeats.is_empty() && kwargs.is_none();
+        let times = if none { Default::default() } else { sizes("repeat", repeats, kwargs, "repeats")? };
         wrap(slf.py(), join::repeat(Self::of(slf), &times)?)
     }
 

@@ -2,9 +2,10 @@
 //!
 //! `sort`, `topk`, `kthvalue` and `mode` are declared in `ops::order`.
 
+use crate::ops::pointwise::Arg;
 use crate::ops::quantile::{self as quantiles, Interpolation, Q};
 use crate::ops::{extreme, order, unique as uniques};
-use crate::python::args::{as_tensor, scalar, type_name};
+use crate::python::args::{operand, type_name};
 use crate::python::errors::type_error;
 use crate::python::functions::reduce::{finish, named, one_dim};
 use crate::python::macros::functions_and_methods;
@@ -24,10 +25,10 @@ fn quantile_call(
 ) -> PyObjResult {
     let (t, name) = (PyTensor::of(x), if skip_nan { "nanquantile" } else { "quantile" });
     let how = Interpolation::parse(name, interpolation)?;
-    let q = match (as_tensor(q), scalar(q)?) {
-        (Some(t), _) => Q::Tensor(t),
-        (None, Some(s)) => Q::Number(s.to_f64()),
-        (None, None) => return Err(type_error(format!("{name}(): argument 'q' must be Tensor or float, not {}", type_name(q)))),
+    let q = match operand(q)? {
+        Some(Arg::Tensor(t)) => Q::Tensor(t),
+        Some(Arg::Scalar(s)) => Q::Number(s.to_f64()),
+        None => return Err(type_error(format!("{name}(): argument 'q' must be Tensor or float, not {}", type_name(q)))),
     };
     finish(x.py(), name, quantiles::quantile(t, q, one_dim(dim, name)?, keepdim, how, skip_nan)?, t, out)
 }

@@ -261,13 +261,9 @@ impl PyTensor {
     ///
     /// Raises:
     ///     RuntimeError: The shape has another number of elements, or the strides do not allow a view.
-    #[pyo3(signature = (*shape))]
-    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyObjResult {
-        if shape.is_empty() {
-            return Err(missing("view", "size"));
-        }
-        let sizes = if shape.len() == 1 { args::sizes_arg(&shape.get_item(0)?, "view", "size")? } else { varargs(shape)? };
-        wrap(slf.py(), shape::view(Self::of(slf), &sizes)?)
+    #[pyo3(signature = (*shape, **kwargs))]
+    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        wrap(slf.py(), shape::view(Self::of(slf), &sizes("view", shape, kwargs, "size")?)?)
     }
 
     /// This tensor as a view in the shape of `other`.
@@ -283,11 +279,12 @@ impl PyTensor {
     }
 
     /// A view with dimensions of size 1 expanded to the given sizes; -1 leaves a size unchanged.
-    #[pyo3(signature = (*size, implicit=false))]
-    fn expand(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, implicit: bool) -> PyObjResult {
+    #[pyo3(signature = (*size, implicit=false, **kwargs))]
+    fn expand(slf: &Bound<'_, Self>, size: &Bound<'_, PyTuple>, implicit: bool, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
         let _ = implicit;
-        let sizes = if size.len() == 1 { args::sizes_arg(&size.get_item(0)?, "expand", "size")? } else { varargs(size)? };
-        wrap(slf.py(), shape::expand(Self::of(slf), &sizes)?)
+        // Without sizes a number is expanded to a number.
+        let given = if size.is_empty() && kwargs.is_none() { Default::default() } else { sizes("expand", size, kwargs, "size")? };
+        wrap(slf.py(), shape::expand(Self::of(slf), &given)?)
     }
 
     /// A view of this tensor expanded to the shape of `other`.

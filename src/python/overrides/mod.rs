@@ -6,6 +6,7 @@
 
 mod arguments;
 pub(super) mod covers;
+mod foreign;
 pub(super) mod keywords;
 pub(super) mod operators;
 
@@ -13,7 +14,8 @@ use super::errors::type_error;
 use super::tensor::PyTensor;
 use super::tensor::identity;
 use super::types::{PyObj, PyObjResult};
-use pyo3::exceptions::{PyIndexError, PyUserWarning};
+use foreign::Waiting;
+use pyo3::exceptions::{PyIndexError, PyRecursionError, PyUserWarning};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -199,6 +201,12 @@ impl<'py> Call<'py> {
                              it as a classmethod.";
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
             }
+            // The override of a tensor of ours ends in a function that asks nobody.
+            let ours = object.cast::<PyTensor>().is_ok();
+            let waiting = if ours { None } else { Waiting::begin(&self.func, object) };
+            if !ours && waiting.is_none() {
+                return Err(foreign::mixed(&self.func, object));
+            }
             if let Some(answer) = self.handler(&handler, &types)? {
                 return Ok(answer.unbind());
             }
@@ -306,8 +314,11 @@ fn positional<'py>(py: Python<'py>, args: Option<&PyObj<'py>>) -> PyResult<Bound
     }
 }
 
+/// How deep tuples and lists may lie in each other where they are searched for tensors. A list may contain itself.
+const DEEPEST: usize = 100;
+
 /// A result with all its tensors, also those in tuples and lists, as objects of `cls`.
-fn converted<'py>(value: PyObj<'py>, cls: &Bound<'py, PyType>) -> PyResult<PyObj<'py>> {
+fn converted<'py>(value: PyObj<'py>, cls: &Bound<'py, PyType>, depth: usize) -> PyResult<PyObj<'py>> {
     if let Ok(t) = value.cast::<PyTensor>() {
         if value.is_instance(cls)? {
             return Ok(value);
@@ -318,11 +329,16 @@ fn converted<'py>(value: PyObj<'py>, cls: &Bound<'py, PyType>) -> PyResult<PyObj
     if !(is_list || value.is_instance_of::<PyTuple>()) {
         return Ok(value);
     }
+    if depth == DEEPEST {
+        return Err(PyRecursionError::new_err(format!(
+            "__torch_function__: the result has more than {DEEPEST} levels of tuples and lists, or contains itself"
+        )));
+    }
     let items: Vec<PyObj<'py>> = value.try_iter()?.collect::<PyResult<_>>()?;
     let mut changed = false;
     let mut made = Vec::with_capacity(items.len());
     for item in items {
-        let new = converted(item.clone(), cls)?;
+        let new = converted(item.clone(), cls, depth + 1)?;
         changed |= !new.is(&item);
         made.push(new);
     }
@@ -370,14 +386,18 @@ impl PyTensor {
                 return Ok(py.NotImplemented());
             }
         }
+        let args = positional(py, args)?;
         let value = {
             let _guard = Restricted::to(Enabled::ModesOnly);
-            func.call(positional(py, args)?, kwargs)?
+            // A function of this package does not come back to here.
+            let first = foreign::first_tensor(&args, kwargs).unwrap_or_else(|| args.clone().into_any());
+            let Some(_waiting) = Waiting::begin(func, &first) else { return Err(foreign::mixed(func, &first)) };
+            func.call(&args, kwargs)?
         };
         if std::ptr::eq(cls.as_type_ptr(), identity::base_type()) || gives_what_is_held(func)? {
             return Ok(value.unbind());
         }
-        Ok(converted(value, cls)?.unbind())
+        Ok(converted(value, cls, 0)?.unbind())
     }
 
     /// This tensor as an object of class `cls`, with the same memory and history.

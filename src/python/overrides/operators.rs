@@ -5,6 +5,7 @@
 //! for the result (in the slot for sequences, which `__iadd__` also fills).
 
 use super::covers::guarded;
+use super::foreign::is_mixed;
 use super::{Asked, Call, is_plain, modes_apply};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity;
@@ -43,7 +44,7 @@ unsafe fn ask(name: &str, operands: &[RawObj], falls_back: bool, itself: &dyn Fn
             let args = PyTuple::new(py, operands)?;
             match (Call { func, args, kwargs: None }.ask(&asked)) {
                 Ok(value) => Ok(value.into_ptr()),
-                Err(e) if falls_back && e.is_instance_of::<PyTypeError>(py) => Ok(py.NotImplemented().into_ptr()),
+                Err(e) if falls_back && e.is_instance_of::<PyTypeError>(py) && !is_mixed(&e, py) => Ok(py.NotImplemented().into_ptr()),
                 Err(e) => Err(e),
             }
         })

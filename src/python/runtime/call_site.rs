@@ -1,6 +1,7 @@
 //! Call sites from CPython's frames: the code object and instruction of the innermost frame outside rgrad's own package.
 //!
-//! A call site is interned to a number when an operation is recorded; file, line and source text are looked up only when an error needs them.
+//! A call site is interned to a number when an operation is recorded, and its file, line and function are noted the first time; the source text
+//! is looked up only when an error needs it.
 //! How frames are read is in `frames`.
 
 use crate::array::lock_order::TableLock as Lock;
@@ -12,18 +13,20 @@ use crate::python::runtime::frames::{self, Place};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::ffi::CString;
-use std::sync::OnceLock;
+use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// The call site behind an interned number.
-#[derive(Clone, Copy)]
+/// The call site behind an interned number. Functions with the same text have the same sites, so that a program that makes them without end
+/// does not.
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct CallEntry {
-    /// The address of a code object. The table keeps the object alive, so no other object gets this address.
-    code: usize,
+    file: Arc<str>,
+    name: Arc<str>,
+    line: u32,
     /// The offset of the instruction in bytes.
     lasti: i32,
     /// Where the whole stack is known, the number of the calling frame, or `OUTERMOST`; else 0.
@@ -32,11 +35,40 @@ struct CallEntry {
 
 #[derive(Default)]
 struct Table {
+    /// By the address of a code object.
     ids: FxHashMap<(usize, i32, u32), u32>,
+    /// The code objects of `ids`. The table keeps them alive, so no other objects get their addresses.
+    codes: FxHashSet<usize>,
+    /// How many of them there may be until those that nobody else holds are released; 0 before the first.
+    most: usize,
+    texts: FxHashSet<Arc<str>>,
+    numbers: FxHashMap<CallEntry, u32>,
     entries: Vec<CallEntry>,
 }
 
+impl Table {
+    fn text(&mut self, text: String) -> Arc<str> {
+        if let Some(known) = self.texts.get(text.as_str()) {
+            return known.clone();
+        }
+        let made: Arc<str> = text.into();
+        self.texts.insert(made.clone());
+        made
+    }
+
+    fn number(&mut self, entry: CallEntry) -> u32 {
+        *self.numbers.entry(entry).or_insert_with_key(|e| {
+            self.entries.push(e.clone());
+            self.entries.len() as u32
+        })
+    }
+}
+
 static TABLE: Lock<Option<Table>> = Lock::new(None);
+/// At least so many code objects are kept.
+const KEPT: usize = 4096;
+/// Counts the times that code objects have been released. An address from before may belong to another object.
+static RELEASES: AtomicU32 = AtomicU32::new(0);
 /// The directory of rgrad's Python files.
 static PACKAGE: OnceLock<String> = OnceLock::new();
 
@@ -149,24 +181,72 @@ unsafe fn intern_called(code: *mut ffi::PyCodeObject, lasti: i32, outer: u32) ->
         }
     }
     // SAFETY: by the caller's promise.
-    let inside =
-        unsafe { filename(code) }.is_some_and(|f| PACKAGE.get().is_some_and(|p| f.starts_with(p.as_str())) || f.starts_with("<frozen"));
+    let (file, name, line) = unsafe {
+        let text = |field: &CStr| text_of(code, field).unwrap_or_default();
+        (text(c"co_filename"), text(c"co_name"), u32::try_from(PyCode_Addr2Line(code, lasti)).unwrap_or(0))
+    };
+    let inside = PACKAGE.get().is_some_and(|p| file.starts_with(p.as_str())) || file.starts_with("<frozen");
     let mut table = TABLE.lock();
     let table = table.get_or_insert_default();
-    // Another thread may have interned the key meanwhile: reading the file name can release the GIL.
-    let id = *table.ids.entry(key).or_insert_with(|| {
-        // SAFETY: as above. The table keeps the object alive from now on.
-        unsafe { ffi::Py_INCREF(code.cast()) };
-        if inside {
-            return INTERNAL;
+    // Another thread may have interned the key meanwhile: reading a text can release the GIL.
+    let known = table.ids.get(&key).copied();
+    let id = known.unwrap_or_else(|| {
+        let id = if inside {
+            INTERNAL
+        } else {
+            let (file, name) = (table.text(file), table.text(name));
+            table.number(CallEntry { file, name, line, lasti, outer })
+        };
+        table.ids.insert(key, id);
+        if table.codes.insert(key.0) {
+            // SAFETY: as above.
+            unsafe { ffi::Py_INCREF(code.cast()) };
+            table.most = table.most.max(KEPT);
+            // Again and again: the interpreter's list of calls may be full.
+            if table.codes.len() >= table.most && table.codes.len().is_multiple_of(256) {
+                // Not here: what ends with a code object may run Python, and locks may be held.
+                // SAFETY: any thread may ask, and `release` needs no argument.
+                unsafe { ffi::Py_AddPendingCall(Some(release), std::ptr::null_mut()) };
+            }
         }
-        table.entries.push(CallEntry { code: key.0, lasti, outer });
-        table.entries.len() as u32
+        id
     });
     if let Some(k) = short {
         remember(k, id);
     }
     id
+}
+
+/// Lets go of the code objects that nobody else holds. The main thread calls it between two instructions.
+extern "C" fn release(_: *mut std::ffi::c_void) -> std::ffi::c_int {
+    let mut ended = Vec::new();
+    attach(|_| {
+        let mut table = TABLE.lock();
+        let Some(table) = table.as_mut() else { return };
+        // SAFETY: the table has kept the objects alive, under the GIL.
+        table.codes.retain(|code| {
+            let others = unsafe { ffi::Py_REFCNT(*code as *mut ffi::PyObject) } > 1;
+            if !others {
+                ended.push(*code);
+            }
+            others
+        });
+        // Twice as many as are in use, so that looking at all of them stays cheap.
+        table.most = KEPT.max(table.codes.len() * 2);
+        let Table { ids, codes, .. } = table;
+        ids.retain(|key, _| codes.contains(&key.0));
+        RELEASES.fetch_add(1, Ordering::Relaxed);
+        for p in &SEEN {
+            p.key.store(0, Ordering::Release);
+        }
+    });
+    attach(|_| {
+        for code in ended {
+            // SAFETY: the table's reference, which nobody else releases.
+            unsafe { ffi::Py_DECREF(code as *mut ffi::PyObject) };
+        }
+    });
+    0
 }
 
 /// One frame of the stack of the last call.
@@ -178,8 +258,9 @@ struct Seen {
 }
 
 thread_local! {
-    /// The user's frames of this thread's last stack, outermost first. The next stack mostly differs only at its inner end.
-    static LAST: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
+    /// The user's frames of this thread's last stack, outermost first, and `RELEASES` of that time. The next stack mostly differs only at its
+    /// inner end.
+    static LAST: RefCell<(u32, Vec<Seen>)> = const { RefCell::new((0, Vec::new())) };
 }
 
 /// The site of the innermost frame of the user's code, with all frames of the user's code that lead to it.
@@ -209,7 +290,11 @@ fn current_with_stack() -> Site {
     if frames.is_empty() {
         return Site::UNKNOWN;
     }
-    let mut last = LAST.take();
+    let (then, mut last) = LAST.take();
+    let now = RELEASES.load(Ordering::Relaxed);
+    if then != now {
+        last.clear();
+    }
     let same = last.iter().zip(frames.iter().rev()).take_while(|(l, (code, lasti))| l.code == *code as usize && l.lasti == *lasti).count();
     last.truncate(same);
     let mut id = last.last().map_or(OUTERMOST, |l| l.id);
@@ -218,18 +303,20 @@ fn current_with_stack() -> Site {
         id = unsafe { intern_called(*code, *lasti, id) };
         last.push(Seen { code: *code as usize, lasti: *lasti, id });
     }
-    LAST.replace(last);
+    LAST.replace((now, last));
     Site(id)
 }
 
+/// A field of a code object that is text.
+///
 /// # Safety
 /// `code` is a live code object, under the GIL.
-unsafe fn filename(code: *mut ffi::PyCodeObject) -> Option<String> {
+unsafe fn text_of(code: *mut ffi::PyCodeObject, field: &CStr) -> Option<String> {
     // Without `attach`: the allocator asks for sites under guards. A field of a code object is read by C code alone, which neither releases the
     // GIL nor runs Python.
     // SAFETY: by the caller's promise. The new reference is released, and the text copied before.
     unsafe {
-        let name = ffi::PyObject_GetAttrString(code.cast(), c"co_filename".as_ptr());
+        let name = ffi::PyObject_GetAttrString(code.cast(), field.as_ptr());
         if name.is_null() {
             ffi::PyErr_Clear();
             return None;
@@ -254,41 +341,32 @@ fn describe(site: Site) -> Option<String> {
 
 fn place_of(site: Site) -> Option<(String, u32, String)> {
     let entry = entry(site.0)?;
-    attach(|py| {
-        // SAFETY: the table keeps the code object alive.
-        let (code, line) = unsafe {
-            let code = Bound::from_borrowed_ptr(py, entry.code as *mut ffi::PyObject);
-            (code, PyCode_Addr2Line(entry.code as *mut ffi::PyCodeObject, entry.lasti))
-        };
-        let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
-        let name: String = code.getattr("co_name").ok()?.extract().ok()?;
-        Some((file, u32::try_from(line).unwrap_or(0), name))
-    })
+    Some((entry.file.to_string(), entry.line, entry.name.to_string()))
 }
 
 /// The call site with a number.
 fn entry(id: u32) -> Option<CallEntry> {
-    TABLE.lock().as_ref()?.entries.get(id.checked_sub(1)? as usize).copied()
+    TABLE.lock().as_ref()?.entries.get(id.checked_sub(1)? as usize).cloned()
+}
+
+/// The frames that lead to a site, innermost first; one if only the innermost line is known.
+fn frames_to(site: Site) -> Vec<CallEntry> {
+    let mut frames: Vec<CallEntry> = entry(site.0).into_iter().collect();
+    while let Some(e) = frames.last().filter(|e| e.outer != 0).and_then(|e| entry(e.outer)) {
+        frames.push(e);
+    }
+    frames
 }
 
 /// The stack that ends at a site, in the form of Python's tracebacks; None if only the innermost line is known.
 fn stack(site: Site) -> Option<String> {
-    let mut frames = vec![entry(site.0).filter(|e| e.outer != 0)?];
-    while let Some(e) = frames.last().and_then(|e| entry(e.outer)) {
-        frames.push(e);
-    }
+    let frames = frames_to(site);
+    frames.first().filter(|e| e.outer != 0)?;
     attach(|py| {
         let getline = py.import("linecache").ok()?.getattr("getline").ok()?;
         let mut text = String::new();
-        for e in frames.iter().rev() {
-            // SAFETY: the table keeps the code object alive.
-            let (code, line) = unsafe {
-                let code = Bound::from_borrowed_ptr(py, e.code as *mut ffi::PyObject);
-                (code, PyCode_Addr2Line(e.code as *mut ffi::PyCodeObject, e.lasti))
-            };
-            let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
-            let name: String = code.getattr("co_name").ok()?.extract().ok()?;
-            let source: String = getline.call1((&file, line)).and_then(|s| s.extract()).unwrap_or_default();
+        for CallEntry { file, name, line, .. } in frames.iter().rev() {
+            let source: String = getline.call1((&**file, line)).and_then(|s| s.extract()).unwrap_or_default();
             text += &format!("  File \"{file}\", line {line}, in {name}\n");
             if !source.trim().is_empty() {
                 text += &format!("    {}\n", source.trim());
@@ -300,23 +378,7 @@ fn stack(site: Site) -> Option<String> {
 
 /// The frames that lead to a site, innermost first, each as "file(line): function"; one frame if only the innermost line is known.
 pub(crate) fn frames_of(site: Site) -> Vec<String> {
-    let mut frames: Vec<CallEntry> = entry(site.0).into_iter().collect();
-    while let Some(e) = frames.last().filter(|e| e.outer != 0).and_then(|e| entry(e.outer)) {
-        frames.push(e);
-    }
-    attach(|py| {
-        let text = |e: &CallEntry| {
-            // SAFETY: the table keeps the code object alive.
-            let (code, line) = unsafe {
-                let code = Bound::from_borrowed_ptr(py, e.code as *mut ffi::PyObject);
-                (code, PyCode_Addr2Line(e.code as *mut ffi::PyCodeObject, e.lasti))
-            };
-            let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
-            let name: String = code.getattr("co_name").ok()?.extract().ok()?;
-            Some(format!("{file}({line}): {name}"))
-        };
-        frames.iter().filter_map(text).collect()
-    })
+    frames_to(site).iter().map(|e| format!("{}({}): {}", e.file, e.line, e.name)).collect()
 }
 
 /// Shows a UserWarning. If the user's filters turn it into an exception, it is printed to `sys.stderr`: another error is being raised.

@@ -408,9 +408,11 @@ static TRAVERSING: AtomicBool = AtomicBool::new(false);
 /// Called when nothing but its object holds a tensor that has kept it.
 fn release(p: *mut ()) {
     assert_no_guard("dropping a Python object");
-    // SAFETY: the tensor had one reference to a live object. No object may end while the collector counts references.
+    // SAFETY: the tensor had one reference to a live object. No object may end while the collector counts references. `PyGILState_Check` says yes
+    // after the end of the interpreter, too, when thread-local tensors may still be dropped; there is no thread state any more.
     unsafe {
-        if ffi::PyGILState_Check() != 0 && !TRAVERSING.load(Ordering::Relaxed) {
+        let attached = ffi::PyGILState_Check() != 0 && !ffi::PyGILState_GetThisThreadState().is_null();
+        if attached && !TRAVERSING.load(Ordering::Relaxed) {
             ffi::Py_DECREF(p.cast());
         } else {
             PENDING.lock().push(p as usize);

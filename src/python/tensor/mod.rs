@@ -16,6 +16,7 @@ use crate::ops::pointwise as pw;
 use crate::pointwise::RowId;
 use crate::python::args::{operand, scalar, tensor};
 use crate::python::errors::{runtime, type_error};
+use crate::python::host::wait_for_operations;
 use crate::python::types::{PyObj, PyObjResult};
 use identity::wrap;
 use pyo3::prelude::*;
@@ -38,10 +39,12 @@ impl PyTensor {
     }
 }
 
-/// Exchanges the tensors of two objects, which keep their classes and attributes.
+/// Exchanges the tensors of two objects, which keep their classes and attributes. Waits for operations of other threads.
 #[pyfunction]
-fn _swap_tensor_impl(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) {
+fn _swap_tensor_impl(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) -> PyResult<()> {
+    wait_for_operations(a.py(), "swap_tensors")?;
     identity::swap(a, b);
+    Ok(())
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

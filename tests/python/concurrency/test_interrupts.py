@@ -21,7 +21,7 @@ CASES = {
     "matrix product": ("x = rgrad.ones(1, 1).expand(2**13, 2**20)", "x @ x.t()"),
     "sort": ("x = rgrad.rand(12_000_000)", "[x.sort() for _ in range(1)]"),
     "backward": ("x = rgrad.ones(1, requires_grad=True)", "x.expand(2**37).sum().backward()"),
-    "unbind": ("x = rgrad.ones(1).expand(2**22)", "x.unbind()"),
+    "unbind": ("x = rgrad.ones(1).expand(2**21)", "x.unbind()"),
     "tensor": ("x = range(2**25)", "rgrad.tensor(x)"),
 }
 PROGRAM = """

@@ -290,12 +290,12 @@ def duration(x: Tensor) -> float:
 
 @pytest.fixture(scope="module")
 def halves() -> Tensor:
-    """So many that `long` of them takes ten times as long as the strike waits, however fast the machine is.
+    """So many that `long` of them takes four times as long as the strike waits, however fast the machine is.
 
     More than 4M, after which a program asks for interrupts: a busy machine takes long for fewer.
     """
     x = rgrad.full((1 << 23,), 0.5, dtype=rgrad.float64)
-    while min(duration(x), duration(x)) < 10 * STRIKE:
+    while min(duration(x), duration(x)) < 4 * STRIKE:
         x = rgrad.cat([x, x])
     return x
 

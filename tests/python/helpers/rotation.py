@@ -8,7 +8,8 @@ itself, as those of the table of operations do, asks `some()`.
 The seed is the number of commits up to HEAD, so that it grows by one from commit to commit; in a shallow clone, which
 does not know that number, it is the day of the commit. `RGRAD_ROTATION` sets it. With `RGRAD_PART=8` an eighth of the
 tests runs, another one with each seed: what is tried once more in another setting (without vector instructions, on
-another Python) needs no more. An item whose node id is given on the command line runs in any case.
+another Python) needs no more; `RGRAD_WGPU_PART` says it of the tests on wgpu alone, which another run has whole. An
+item whose node id is given on the command line runs in any case.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import pytest
 LONG = "RGRAD_LONG"
 SEED = "RGRAD_ROTATION"
 PART = "RGRAD_PART"
+WGPU_PART = "RGRAD_WGPU_PART"
 # Without git, as in a source archive.
 FIXED = 0
 
@@ -79,17 +81,19 @@ def seed() -> int:
     return int(count)
 
 
-def parts_of_all() -> int:
-    """Into how many parts the tests are cut, of which one runs."""
-    return max(1, int(os.environ.get(PART, "1")))
+def parts(on_wgpu: bool = False) -> int:
+    """Into how many parts the tests, or those on wgpu, are cut, of which one runs."""
+    return max(int(os.environ.get(name, "1")) for name in (PART, *([WGPU_PART] if on_wgpu else []))) or 1
 
 
 def header() -> str:
     """What a run says of itself."""
     if everything():
         return f"rotation: all combinations of parameters ({LONG}=1)"
-    parts = f", one of {parts_of_all()} parts ({PART}={parts_of_all()})" if parts_of_all() > 1 else ""
-    return f"rotation: seed {seed()}{parts} ({SEED}={seed()} repeats this choice, {LONG}=1 runs all combinations)"
+    cuts = f", one of {parts()} parts ({PART}={parts()})" if parts() > 1 else ""
+    if parts(on_wgpu=True) > parts():
+        cuts += f", on wgpu one of {parts(on_wgpu=True)} ({WGPU_PART}={parts(on_wgpu=True)})"
+    return f"rotation: seed {seed()}{cuts} ({SEED}={seed()} repeats this choice, {LONG}=1 runs all combinations)"
 
 
 def chosen(count: int, take: int, at: int, key: str = "") -> range:
@@ -145,8 +149,12 @@ def rest(items: list[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]
             group = _group(item, mark.args)
             groups.setdefault(group, []).append(item)
             takes[group] = mark.kwargs.get("take", 1)
-    parts = parts_of_all()
-    left = {item for item in items if zlib.crc32(f"{seed()} {item.nodeid}".encode()) % parts}
+    cut = {on_wgpu: parts(on_wgpu) for on_wgpu in (False, True)}
+    left = {
+        item
+        for item in items
+        if zlib.crc32(f"{seed()} {item.nodeid}".encode()) % cut[item.get_closest_marker("wgpu") is not None]
+    }
     left = {item for item in left if not is_named(item, named)}
     for group, members in groups.items():
         keep = set(chosen(len(members), takes[group], seed(), repr(group)))

@@ -101,7 +101,7 @@ def test_on_the_cpu(check: Callable[[str, Path], None], tmp_path: Path) -> None:
     check("cpu", tmp_path)
 
 
-@pytest.mark.rotate(take=2)
+@pytest.mark.rotate
 @pytest.mark.wgpu
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_on_wgpu(check: Callable[[str, Path], None], tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def marked(program: Path) -> Any:
     return pytest.param(program, marks=pytest.mark.needs("float64") if wide else ())
 
 
+@pytest.mark.rotate
 @pytest.mark.wgpu
 @pytest.mark.parametrize("program", [marked(p) for p in PROGRAMS], ids=lambda p: p.stem)
 def test_a_program_runs_on_wgpu(program: Path, tmp_path: Path) -> None:

@@ -14,6 +14,13 @@ from op_table import OPS
 from wgpu_guard import Guard, demanded, lacking
 
 
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests here choose for themselves, however this run was started."""
+    for name in (rotation.LONG, rotation.PART, rotation.WGPU_PART):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.mark.parametrize("take", [1, 2, 3, 7])
 def test_as_many_seeds_in_a_row_as_there_are_turns_run_everything_once(take: int) -> None:
     for count in range(40):
@@ -52,7 +59,6 @@ def items() -> list[Any]:
 
 
 def test_every_operation_runs_on_every_device_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(rotation.LONG, raising=False)
     everything = {item.nodeid for item in items()}
     ran: set[str] = set()
     for seed in range(3):
@@ -68,7 +74,6 @@ def test_every_operation_runs_on_every_device_in_every_run(monkeypatch: pytest.M
 
 
 def test_what_is_named_runs_and_a_long_run_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(rotation.LONG, raising=False)
     monkeypatch.setattr(rotation, "seed", lambda: 0)
     left = sorted(item.nodeid for item in rotation.rest(items(), []))
     named = left[0]
@@ -173,8 +178,6 @@ def test_a_failure_is_told_by_itself() -> None:
 
 
 def test_a_part_of_the_suite_is_another_one_with_each_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(rotation.LONG, raising=False)
-    monkeypatch.delenv(rotation.PART, raising=False)
     monkeypatch.setattr(rotation, "seed", lambda: 0)
     whole = {item.nodeid for item in items()} - {item.nodeid for item in rotation.rest(items(), [])}
     monkeypatch.setenv(rotation.PART, "4")
@@ -188,3 +191,12 @@ def test_a_part_of_the_suite_is_another_one_with_each_seed(monkeypatch: pytest.M
     assert f"{rotation.PART}=4" in rotation.header()
     named = items()[0].nodeid
     assert named not in {item.nodeid for item in rotation.rest(items(), [named])}
+
+
+def test_a_part_of_the_tests_on_wgpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "seed", lambda: 3)
+    whole = rotation.rest(items(), [])
+    monkeypatch.setenv(rotation.WGPU_PART, "100")
+    ran = {item.nodeid for item in items()} - {item.nodeid for item in rotation.rest(items(), [])}
+    assert f"on wgpu one of 100 ({rotation.WGPU_PART}=100)" in rotation.header()
+    assert ran == {n for n in {item.nodeid for item in items()} - {item.nodeid for item in whole} if "wgpu" not in n}

@@ -89,7 +89,7 @@ ALONG: dict[str, Function] = {
 CASES = [(s, d) for s in SHAPES for d in DTYPES if d == rgrad.float32 or s in [(3000,), (5, 17), (20, 1, 33)]]
 
 
-@pytest.mark.rotate("dtype", take=2)
+@pytest.mark.rotate("dtype")
 @pytest.mark.parametrize(("shape", "dtype"), CASES, ids=str)
 def test_over_any_dims(shape: tuple[int, ...], dtype: Any) -> None:
     functions = OVER_DIMS | (FLOATS_OVER_DIMS if dtype == rgrad.float32 else {})

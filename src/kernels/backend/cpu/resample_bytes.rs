@@ -73,7 +73,8 @@ impl WholeWeights<'_> {
     }
 }
 
-impl Custom for ResampleBytes {
+// SAFETY: every row of the one output is written, from rows of the operand; the pointers end with the call.
+unsafe impl Custom for ResampleBytes {
     fn name(&self) -> &'static str {
         "interpolate"
     }

@@ -113,7 +113,11 @@ pub enum Request {
 }
 
 /// A kernel from outside of the crate.
-pub trait Custom: fmt::Debug + Send + Sync {
+///
+/// # Safety
+/// `run` writes every element of every output, reads and writes nothing else than the views describe, and keeps none of their pointers: what
+/// comes after it relies on that.
+pub unsafe trait Custom: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Computes the outputs, which are new, on the CPU.

@@ -7,7 +7,7 @@ mod stages;
 use self::pool::Helpers;
 use crate::backend::interrupt::{self, Helping};
 use crate::backend::lock_order::Table;
-use crate::error::throw;
+use crate::error::{Error, Result, throw};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -25,21 +25,46 @@ struct ThreadPool {
 static POOL: Table<Option<ThreadPool>> = Table::new(None);
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads kernels may use.
+/// How many threads there are at most.
+const MOST: usize = 1024;
+
+/// How many threads kernels may use: what was set, else what the environment asks for, else one for each processor.
 pub fn num_threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
-        0 => {
-            let n = std::thread::available_parallelism().map_or(1, |n| n.get());
-            THREADS.store(n, Ordering::Relaxed);
-            n
-        }
+        0 => choose().unwrap_or_else(|_| processors()),
         n => n,
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Settles what `num_threads` answers until `set_num_threads`: `RGRAD_NUM_THREADS`, else `OMP_NUM_THREADS`, as for other libraries.
+///
+/// # Errors
+/// `RGRAD_NUM_THREADS` is no number from 1 on. A wrong `OMP_NUM_THREADS` is ignored, as OpenMP does.
+pub fn choose() -> Result<usize> {
+    let of = |variable: &str| std::env::var_os(variable).map(|v| v.to_string_lossy().into_owned()).filter(|v| !v.trim().is_empty());
+    let n = asked_for(of("RGRAD_NUM_THREADS").as_deref(), of("OMP_NUM_THREADS").as_deref())?.unwrap_or_else(processors);
+    THREADS.store(n, Ordering::Relaxed);
+    Ok(n)
+}
+
+fn asked_for(own: Option<&str>, open_mp: Option<&str>) -> Result<Option<usize>> {
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|n| *n > 0).map(|n| n.min(MOST));
+    match own {
+        Some(text) => number(text).map(Some).ok_or_else(|| {
+            Error::value(format!("RGRAD_NUM_THREADS={text:?} is no number of threads: expected an integer from 1 on, or unset it"))
+        }),
+        // A list has a number for each level of nested loops.
+        None => Ok(open_mp.and_then(|text| number(text.split(',').next().unwrap_or_default()))),
     }
 }
 
 /// Sets the number of threads for kernels that start from now on; 0 is taken as 1.
 pub fn set_num_threads(n: usize) {
-    THREADS.store(n.clamp(1, 1024), Ordering::Relaxed);
+    THREADS.store(n.clamp(1, MOST), Ordering::Relaxed);
 }
 
 /// Ends the helpers if none of them works: Python warns of forks of a process with several threads. The next loop starts new ones.
@@ -220,6 +245,15 @@ impl<T> SharedPointer<*mut T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_environment_asks_for_threads() {
+        let of = |own, open_mp| asked_for(own, open_mp).ok();
+        assert_eq!(of(None, None), Some(None));
+        assert_eq!((of(None, Some("3")), of(None, Some(" 4,2 ")), of(Some("2"), Some("3"))), (Some(Some(3)), Some(Some(4)), Some(Some(2))));
+        assert_eq!((of(None, Some("0")), of(None, Some("many")), of(None, Some("-1"))), (Some(None), Some(None), Some(None)));
+        assert_eq!((of(Some("100000"), None), of(Some("0"), None), of(Some("many"), None)), (Some(Some(MOST)), None, None));
+    }
 
     #[test]
     fn every_piece_runs_once() {
