@@ -35,7 +35,8 @@ def test_each_gets_its_share(name: str, dtype: rgrad.dtype, device: str) -> None
     exact = x.detach().float().requires_grad_()
     TIES[name](x).backward()
     TIES[name](exact).backward()
-    assert x.grad is not None and exact.grad is not None
+    assert x.grad is not None
+    assert exact.grad is not None
     rgrad.testing.assert_close(x.grad.float().cpu(), exact.grad.cpu(), rtol=0.05, atol=2**-24)
     assert (x.grad[:100] != 0).all()
 
