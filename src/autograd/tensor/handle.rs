@@ -5,6 +5,10 @@
 use std::alloc::{Layout, dealloc};
 use std::ops::Deref;
 use std::ptr::NonNull;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The increments of the strong and the weak count. All strong handles together hold one weak count, until the value has been dropped.
@@ -233,7 +237,7 @@ impl<T: Keeps> Drop for WeakHandle<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;

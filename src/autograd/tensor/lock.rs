@@ -8,8 +8,12 @@
 use crate::array::lock_order::{HeldLock, LockMode, Rank, enter};
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Rounds without sleep: first the thread spins, then it yields its processor.
 const SPINS: u32 = 64;
@@ -35,6 +39,14 @@ impl Backoff {
         self.rounds >= SPINS + YIELDS
     }
 
+    /// In a model check each wait lets another thread run, and there are few rounds before a writer insists.
+    #[cfg(loom)]
+    fn wait(&mut self) {
+        self.rounds = SPINS + YIELDS;
+        loom::thread::yield_now();
+    }
+
+    #[cfg(not(loom))]
     fn wait(&mut self) {
         match self.rounds {
             0..SPINS => std::hint::spin_loop(),
@@ -111,7 +123,8 @@ impl<T> RwSpinLock<T> {
             // Stop being counted for a while, which the writer waits for.
             self.readers.fetch_sub(1, Ordering::Release);
             let begun = std::time::Instant::now();
-            while self.readers.load(Ordering::Relaxed) & WAITING != 0 && begun.elapsed() < MAX_YIELD_TO_WRITER {
+            // A model check has no time.
+            while cfg!(not(loom)) && self.readers.load(Ordering::Relaxed) & WAITING != 0 && begun.elapsed() < MAX_YIELD_TO_WRITER {
                 backoff.wait();
             }
             seen = self.readers.fetch_add(1, Ordering::Acquire);
@@ -225,8 +238,14 @@ pub(crate) struct SpinLockGuard<'a, T> {
 }
 
 impl<T> SpinLock<T> {
+    #[cfg(not(loom))]
     #[inline]
     pub const fn new(value: T) -> SpinLock<T> {
+        SpinLock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    #[cfg(loom)]
+    pub fn new(value: T) -> SpinLock<T> {
         SpinLock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 

@@ -1,0 +1,136 @@
+//! Locks: who writes is alone, readers see whole writes, and nobody waits for ever.
+
+use crate::lock::{RwSpinLock, SpinLock};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use std::mem::MaybeUninit;
+
+/// Two numbers that are equal between writes.
+struct Pair(UnsafeCell<(u32, u32)>);
+
+// SAFETY: what is being checked.
+unsafe impl Send for Pair {}
+unsafe impl Sync for Pair {}
+
+impl Pair {
+    fn new() -> Pair {
+        Pair(UnsafeCell::new((0, 0)))
+    }
+
+    fn read(&self) -> u32 {
+        self.0.with(|p| {
+            let (a, b) = unsafe { *p };
+            assert_eq!(a, b);
+            a
+        })
+    }
+
+    fn add(&self) {
+        self.0.with_mut(|p| unsafe {
+            (*p).0 += 1;
+            (*p).1 += 1;
+        });
+    }
+}
+
+fn lock() -> Arc<RwSpinLock<Pair>> {
+    let mut place = MaybeUninit::<RwSpinLock<Pair>>::uninit();
+    // SAFETY: all of the value is written.
+    Arc::new(unsafe {
+        RwSpinLock::emplace(place.as_mut_ptr(), |at: *mut Pair| at.write(Pair::new()));
+        place.assume_init()
+    })
+}
+
+/// With few changes of threads where there are three: all orders would take hours.
+fn bounded(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(f);
+}
+
+#[test]
+fn writers_are_alone() {
+    bounded(3, || {
+        let lock = lock();
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let lock = lock.clone();
+                thread::spawn(move || lock.write().add())
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(lock.read().read(), 2);
+    });
+}
+
+#[test]
+fn readers_see_whole_writes() {
+    bounded(3, || {
+        let lock = lock();
+        let writer = {
+            let lock = lock.clone();
+            thread::spawn(move || lock.write().add())
+        };
+        let reader = {
+            let lock = lock.clone();
+            thread::spawn(move || lock.read().read())
+        };
+        assert!(lock.read().read() <= 1);
+        assert!(reader.join().unwrap() <= 1);
+        writer.join().unwrap();
+        assert_eq!(lock.read().read(), 1);
+    });
+}
+
+#[test]
+fn a_reader_may_read_again_while_a_writer_waits() {
+    bounded(3, || {
+        let lock = lock();
+        let writer = {
+            let lock = lock.clone();
+            thread::spawn(move || lock.write().add())
+        };
+        let outer = lock.read();
+        let inner = lock.read();
+        assert_eq!(outer.read(), inner.read());
+        drop(outer);
+        drop(inner);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_try_never_waits_and_never_sees_half() {
+    bounded(3, || {
+        let lock = lock();
+        let writer = {
+            let lock = lock.clone();
+            thread::spawn(move || lock.write().add())
+        };
+        if let Some(seen) = lock.try_read() {
+            assert!(seen.read() <= 1);
+        }
+        writer.join().unwrap();
+        assert_eq!(lock.try_read().map(|seen| seen.read()), Some(1));
+    });
+}
+
+#[test]
+fn an_exclusive_lock_lets_one_in() {
+    bounded(3, || {
+        let lock = Arc::new(SpinLock::new(Pair::new()));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let lock = lock.clone();
+                thread::spawn(move || lock.lock().add())
+            })
+            .collect();
+        if let Some(seen) = lock.try_lock() {
+            assert!(seen.read() <= 2);
+        }
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        assert_eq!(lock.lock().read(), 2);
+    });
+}
