@@ -149,7 +149,7 @@ class ArchiveReader:
         entry, end = self._entries[name]
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise ValueError(
-                f"{name!r} is compressed, {entry.compress_size} bytes for {entry.file_size}; rgrad.save compresses nothing"
+                f"{name!r} is compressed, {entry.compress_size} bytes for {entry.file_size}; those of rgrad.save are not"
             )
         return entry, end
 

@@ -110,14 +110,21 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
                 f"but got {flags}"
             )
-        self.prev = _Options.mmap
+        self.prev = get_default_mmap_options()
         self.flags = flags
+        self._in_block = _mmap_of_block.get() is not None
         self._entered: list[Token[int | None]] = []
-        _Options.mmap = flags
+        self._set(flags)
+
+    def _set(self, flags: int | None) -> None:
+        if self._in_block:
+            _mmap_of_block.set(flags)
+        else:
+            _Options.mmap = flags
 
     def __enter__(self) -> None:
         # A block has its own place; what holds outside of it is as it was.
-        _Options.mmap = self.prev
+        self._set(self.prev)
         self._entered.append(_mmap_of_block.set(self.flags))
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:

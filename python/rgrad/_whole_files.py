@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,7 +92,7 @@ def _beside(target: Path) -> tuple[int, Path]:
     """A new file in the same folder, with the permissions of any new file."""
     while True:
         # A name of its own length: that of the target may be as long as names can be.
-        part = target.with_name(f".rgrad-{secrets.token_hex(8)}.partial")
+        part = target.with_name(f".rgrad-{os.urandom(8).hex()}.partial")
         with contextlib.suppress(FileExistsError):
             return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), part
 

@@ -217,6 +217,14 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
         [1, False],
         [0, True],
     ),
+    "`hub.load_state_dict_from_url` does not run what a file says": (
+        """
+        import inspect
+        result = inspect.signature(T.hub.load_state_dict_from_url).parameters["weights_only"].default
+        """,
+        True,
+        False,
+    ),
     "Views keep the memory from before `share_memory_`": (
         """
         x = T.zeros(3)
