@@ -149,7 +149,7 @@ class ArchiveReader:
         entry, end = self._entries[name]
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
             raise ValueError(
-                f"{name!r} is compressed, {entry.compress_size} bytes for {entry.file_size}; those of rgrad.save are not"
+                f"{name!r} is compressed, {entry.compress_size} bytes for {entry.file_size}; expected it as it is"
             )
         return entry, end
 

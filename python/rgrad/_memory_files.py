@@ -16,7 +16,10 @@ def new(name: str) -> int:
 
 
 def seal(fd: int) -> None:
-    """Fix the size of a file: could a process shorten it, the system would end the others when they look at what is lost."""
+    """Fix the size of a file.
+
+    If a process could shorten it, the system would end the others when they read what is lost.
+    """
     import fcntl
 
     # Systems without seals, such as sandboxes that stand in for Linux, do as before.

@@ -62,6 +62,10 @@ def _is_class(value: Any) -> bool:
     return issubclass(type(value), type)
 
 
+def _is_dict(value: Any) -> bool:
+    return issubclass(type(value), dict)
+
+
 def _makes_new_ones(by: Any) -> bool:
     """Whether each call of a class gives a new object; those of singletons and enumerations need not."""
     return _is_class(by) and type(by).__call__ is type.__call__ and any(by.__new__ is new for new in FRESH)
@@ -452,14 +456,14 @@ class RestrictedUnpickler:
 
     def _update(self, target: Any, state: Any) -> None:
         attributes, references = _attributes(target)
-        if type(state) is not dict or type(attributes) is not dict or any(type(name) is not str for name in state):
+        if not (_is_dict(state) and _is_dict(attributes)) or any(type(name) is not str for name in dict.keys(state)):
             raise Malformed(f"the pickle has a state for {_said(target)} that is none of such an object")
         if references > _ALONE_DICT and id(attributes) not in self._made:
             raise pickle.UnpicklingError(
                 f"Weights only load failed: the pickle sets the state of {_said(target)}, which has its attributes "
                 "together with other objects."
             )
-        attributes.update({sys.intern(name): value for name, value in state.items()})
+        dict.update(attributes, {sys.intern(name): value for name, value in dict.items(state)})
 
     def _fill_slots(self, target: Any, slots: Any) -> None:
         if type(slots) is not dict:

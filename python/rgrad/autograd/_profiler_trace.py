@@ -59,7 +59,7 @@ def collection_paused() -> Iterator[None]:
 
 @contextmanager
 def written(path: str) -> Iterator[IO[str]]:
-    """A text file to write, compressed if its name ends in ``.gz``. It takes the place of an old one when it is whole."""
+    """A text file to write, compressed if its name ends in ``.gz``. An old one is replaced when it is whole."""
     if path.endswith(".gz"):
         with written_whole(path, durable=False) as file, gzip.open(file, "wt", encoding="utf-8") as out:
             yield cast(IO[str], out)
