@@ -7,6 +7,7 @@ import json
 import pickletools
 import random
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 Mutation = Callable[[random.Random, bytes, Sequence[bytes]], bytes]
@@ -74,11 +75,22 @@ def _steps(data: bytes) -> list[bytes]:
     # What is broken further on is one last step.
     with contextlib.suppress(Exception):
         starts.extend(at for _, _, at in pickletools.genops(data) if at is not None)
-    return [data[a:b] for a, b in zip(starts, [*starts[1:], len(data)], strict=True)] or [data]
+    return [data[a:b] for a, b in pairwise([*starts, len(data)])] or [data]
 
 
 # Opcodes that need no argument, among them those that `save` never writes.
 _ALONE = [bytes([code]) for code in b"(012N)}]\x88\x89aesudtlbRoQ.\x81\x85\x86\x87\x8f\x90\x91\x92\x93\x94"]
+# What calls what is at the top of the stack, or writes to it.
+_WRITES = (
+    b"}\x8c\x01aK\x01sb",
+    b"N}\x8c\x01aK\x01s\x86b",
+    b"K\x01a",
+    b"(K\x01e",
+    b"K\x00K\x01s",
+    b"(K\x01\x90",
+    b")R",
+    b")\x81",
+)
 
 
 def steps(rng: random.Random, data: bytes, pool: Sequence[bytes]) -> bytes:
@@ -94,7 +106,7 @@ def steps(rng: random.Random, data: bytes, pool: Sequence[bytes]) -> bytes:
         other = rng.randrange(len(parts))
         parts[at], parts[other] = parts[other], parts[at]
     elif kind == 3:
-        parts.insert(at, rng.choice(_ALONE))
+        parts.insert(at, rng.choice(rng.choice((_ALONE, _WRITES))))
     elif kind == 4:
         theirs = _steps(rng.choice(pool))
         start = rng.randrange(len(theirs))

@@ -42,7 +42,7 @@ def test_what_it_begins_with_is_read(name: str) -> None:
 @pytest.mark.parametrize("mutation", dict.fromkeys((*BYTES, *JSON, *PICKLE)), ids=lambda mutation: mutation.__name__)
 def test_changes_depend_on_the_seed_alone(mutation) -> None:
     pool = [data for name in ("pickle", "header", "idx") for data in TARGETS[name].corpus()[:3]] + [b"", b"x"]
-    first, second = ([mutation(random.Random(5), data, pool) for data in pool * 5] for _ in range(2))
+    first, second = ([mutation(rng, data, pool) for data in pool * 5] for rng in (random.Random(5), random.Random(5)))
     assert first == second
     assert first != pool * 5
 
@@ -80,6 +80,24 @@ def test_harm_is_seen(deed: str, status: int, words: str, tmp_path: Path) -> Non
     assert words in done.stderr
     # The input that did it is there.
     assert len((tmp_path / "current").read_bytes()) % 50 == 7
+
+
+CARELESS = """
+import sys
+sys.path.insert(0, {folder!r})
+import fuzz
+from rgrad._restricted_pickle import RestrictedUnpickler
+
+RestrictedUnpickler._target = lambda machine, what: machine._top()
+sys.exit(fuzz.child("pickle-allowed", 0, 3000, 0))
+"""
+
+
+def test_a_machine_that_writes_to_everything_is_found(tmp_path: Path) -> None:
+    program = CARELESS.format(folder=str(SCRIPT.parent))
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Finding: the pickle has changed a class" in done.stderr
 
 
 def test_harm_is_reported_and_can_be_repeated(tmp_path: Path) -> None:
