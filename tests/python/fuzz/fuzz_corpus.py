@@ -111,7 +111,9 @@ def pickles() -> list[bytes]:
         with zipfile.ZipFile(io.BytesIO(_saved(Plain(obj=obj, x=rgrad.ones(1))))) as archive:
             found.append(archive.read("objects/0"))
     found += [pickle.dumps(obj, protocol) for obj in _objects()[:4] for protocol in (2, 4, 5)]
-    found.append(pickle.dumps([Plain, Kept, Plain(a=1), {"a": 1}], 4))
+    # Small ones, in which most changes hit what matters.
+    small = (Kept(), Plain(a=1), Row([1]), Pair(1, 2), Plain, collections.OrderedDict, [Kept, {"a": 1}])
+    found += [pickle.dumps(obj, 4) for obj in small]
     return found
 
 

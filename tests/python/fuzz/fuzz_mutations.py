@@ -106,7 +106,7 @@ def steps(rng: random.Random, data: bytes, pool: Sequence[bytes]) -> bytes:
         other = rng.randrange(len(parts))
         parts[at], parts[other] = parts[other], parts[at]
     elif kind == 3:
-        parts.insert(at, rng.choice(rng.choice((_ALONE, _WRITES))))
+        parts.insert(at, rng.choice(_ALONE))
     elif kind == 4:
         theirs = _steps(rng.choice(pool))
         start = rng.randrange(len(theirs))
@@ -118,7 +118,18 @@ def steps(rng: random.Random, data: bytes, pool: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
-PICKLE: tuple[Mutation, ...] = (steps, steps, steps, *BYTES)
+def writes(rng: random.Random, data: bytes, pool: Sequence[bytes]) -> bytes:
+    """Write to what has just been named, made or fetched, or call it."""
+    parts = _steps(data)
+    places = [
+        n for n, part in enumerate(parts, 1) if part[:1] in (b"\x93", b"c", b"\x81", b"\x92", b"R", b"h", b"j", b"Q")
+    ]
+    at = rng.choice(places or [len(parts)])
+    parts[at:at] = [rng.choice(_WRITES)]
+    return b"".join(parts)
+
+
+PICKLE: tuple[Mutation, ...] = (*[steps] * 4, *[writes] * 4, flip, number, delete, splice)
 
 
 # --------------------------------------------------------------------------------------------------------------- JSON

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import re
 import struct
 import tempfile
 import warnings
@@ -205,5 +206,5 @@ def outcome(target: Target, data: bytes) -> str:
         except target.errors as error:
             if isinstance(error, _NEVER):
                 raise
-            said = "".join(letter for letter in str(error)[:120] if letter.isascii() and not letter.isdigit())
-            return f"{type(error).__name__}: {said[:60]}"
+            said = re.sub(r"<.*? at 0x[0-9a-f]+>|[^ -~]|[0-9]", "", str(error)[:200])
+            return f"{type(error).__name__}: {said[:80]}"

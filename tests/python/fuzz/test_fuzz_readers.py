@@ -89,7 +89,7 @@ import fuzz
 from rgrad._restricted_pickle import RestrictedUnpickler
 
 RestrictedUnpickler._target = lambda machine, what: machine._top()
-sys.exit(fuzz.child("pickle-allowed", 0, 3000, 0))
+sys.exit(fuzz.child("pickle-allowed", 0, 4000, 0))
 """
 
 
