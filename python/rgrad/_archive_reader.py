@@ -13,7 +13,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from . import _core
 
@@ -121,7 +121,7 @@ class ArchiveReader:
         self.name = name
         self._archive = archive
         #: The archive's file.
-        self.file: Any = archive.fp
+        self.file = cast(Any, archive.fp)
         entries = sorted(archive.infolist(), key=lambda entry: entry.header_offset)
         self.file.seek(0, os.SEEK_END)
         ends = [entry.header_offset for entry in entries[1:]] + [self.file.tell()]

@@ -149,7 +149,7 @@ def not_allowed(full: str) -> str:
     )
 
 
-def named(pickles: Iterable[bytes]) -> set[str]:
+def named(pickles: Iterable[bytes | bytearray]) -> set[str]:
     """The full names of all classes and functions that pickles name, found without running them."""
     found: set[str] = set()
     for written in pickles:
@@ -174,7 +174,7 @@ def named(pickles: Iterable[bytes]) -> set[str]:
     return found
 
 
-def unsafe(pickles: Iterable[bytes], permitted: Container[str]) -> list[str]:
+def unsafe(pickles: Iterable[bytes | bytearray], permitted: Container[str]) -> list[str]:
     """The full names in pickles that are not among those permitted."""
     return sorted(name for name in named(pickles) if name not in permitted)
 
