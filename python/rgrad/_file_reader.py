@@ -14,6 +14,7 @@ from ._archive_reader import ArchiveReader, Theirs
 from ._bits import tensor_of
 from ._core import Tensor
 from ._file_writer import MAX_DEPTH, end_of
+from ._key_hashes import alike
 from ._restricted_pickle import Malformed, RestrictedUnpickler
 from .nn.parameter import Parameter
 
@@ -106,10 +107,10 @@ class Reader:
         if kind == "tuple":
             return tuple(self.decode(entry, depth) for entry in rest)
         if kind == "dict":
-            return {self.decode(key, depth): self.decode(entry, depth) for key, entry in rest}
+            return dict(self._items(rest, depth))
         if kind == "odict":
             metadata, *items = rest
-            result = OrderedDict((self.decode(key, depth), self.decode(entry, depth)) for key, entry in items)
+            result = OrderedDict(self._items(items, depth))
             if metadata is not None:
                 result._metadata = self.decode(metadata, depth)  # type: ignore[attr-defined]
             return result
@@ -128,6 +129,12 @@ class Reader:
         if kind == "object":
             return self._unpickle(rest[0])
         raise ValueError(f"unknown kind {kind!r} in the header")
+
+    def _items(self, items: list[Any], depth: int) -> list[tuple[Any, Any]]:
+        found = [(self.decode(key, depth), self.decode(entry, depth)) for key, entry in items]
+        if alike(key for key, _ in found):
+            raise ValueError("keys of a dict are chosen so that their hashes are the same")
+        return found
 
     def _unpickle(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self._objects):

@@ -18,6 +18,7 @@ from typing import Any
 
 from . import _safe_globals
 from ._default_globals import FRESH, MAKERS
+from ._key_hashes import alike
 
 # How deeply tuples may be nested: Python computes their hashes by recursion in C, without a check of its own.
 _MOST_NESTED = 1000
@@ -96,6 +97,8 @@ class RestrictedUnpickler:
         self._named: dict[int, Any] = {}
         # Of tuples and frozensets: how deeply they are nested, how many steps their hash takes, and they themselves.
         self._weight: dict[int, tuple[int, int, Any]] = {}
+        # By the id of the dict or set, which was made here: how many of its keys have a hash.
+        self._hashes: dict[int, Counter[int]] = {}
         self._steps_left = 10_000_000 + 100 * len(data)
 
     def load(self) -> Any:
@@ -249,7 +252,7 @@ class RestrictedUnpickler:
 
     def frozen(self) -> None:
         items = self._marked()
-        self._check_keys(items)
+        self._check_keys(None, items)
         made = self._theirs(frozenset, items)
         self._weigh(made, items)
         self._stack.append(made)
@@ -274,15 +277,18 @@ class RestrictedUnpickler:
             return 1 + item.bit_length() // 256
         return self._weight.get(id(item), (0, 1, None))[1]
 
-    def _check_keys(self, keys: list[Any]) -> None:
-        """Count what their hashes take, before they are computed.
+    def _check_keys(self, target: Any, keys: list[Any]) -> None:
+        """Count what the hashes of keys take, before they are computed, and how many of a dict or set are the same.
 
         Raises:
-            Malformed: It is more than pickles of this length take.
+            Malformed: It is more than pickles of this length take, or a key has no hash.
         """
         self._steps_left -= sum(self._steps(key) for key in keys)
         if self._steps_left < 0:
             raise Malformed("keys of dicts or sets are tuples in which the same tuples occur again and again")
+        before = None if target is None else self._hashes.setdefault(id(target), Counter())
+        if self._theirs(alike, keys, before):
+            raise Malformed("keys of a dict or set are chosen so that their hashes are the same")
 
     @staticmethod
     def _theirs(kind: Callable[..., Any], *args: Any) -> Any:
@@ -333,7 +339,7 @@ class RestrictedUnpickler:
         if len(items) % 2:
             raise Malformed("a dict has a key without a value")
         keys = items[::2]
-        self._check_keys(keys)
+        self._check_keys(target, keys)
         if id(type(target)) in _PLAIN_DICTS:
             for key, value in zip(keys, items[1::2], strict=True):
                 self._theirs(target.__setitem__, key, value)
@@ -347,7 +353,7 @@ class RestrictedUnpickler:
     def add_items(self) -> None:
         items = self._marked()
         target = self._target("adds to")
-        self._check_keys(items)
+        self._check_keys(target, items)
         if type(target) is set:
             self._theirs(target.update, items)
             return

@@ -78,10 +78,10 @@ def _regular(target: Path) -> os.stat_result | bool | None:
         OSError: It may not be written.
     """
     try:
-        # With "a" nothing is lost; what cannot be written fails as it would have done without the file beside it.
         found = target.stat()
         if not stat.S_ISREG(found.st_mode):
             return False
+        # A rename does not ask whether the file itself may be written. To open it so changes nothing in it.
         with open(target, "ab"):
             return found
     except FileNotFoundError:

@@ -226,6 +226,13 @@ def test_views_stay_in_their_memory(view: Any) -> None:
         assert found.numel() == 1
 
 
+@pytest.mark.parametrize("kind", ['["dict"', '["odict", null'])
+def test_keys_with_chosen_hashes_are_refused(kind: str) -> None:
+    entries = ", ".join(f"[{number * (2**61 - 1)}, 0]" for number in range(1, 5000))
+    text = header(obj=0).replace(b'"obj": 0', f'"obj": {kind}, {entries}]'.encode())
+    refused(stored({"header.json": text}), "their hashes are the same")
+
+
 def test_deep_headers_are_one_clear_error() -> None:
     for depth in (300, 900, 5000, 100_000):
         nested = b'["list",' * depth + b"1" + b"]" * depth

@@ -326,6 +326,28 @@ def test_keys_do_not_take_longer_than_their_length_allows(key: bytes) -> None:
         read(pickled(key, b"0}(", again * (20_000 if last == 0 else 1), b"u"))
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("kind", ["dict", "set", "frozenset"])
+def test_keys_with_chosen_hashes_are_refused(kind: str, at_once: bool) -> None:
+    # The hash of each is 0, and each new one is compared with all before it.
+    keys = [number * (2**61 - 1) for number in range(1, 5000)]
+    steps = [pickle.dumps(key, 4)[2:-1] for key in keys]
+    steps = [step[9:] if step[:1] == b"\x95" else step for step in steps]
+    if kind == "frozenset":
+        data = pickled(b"(", *steps, b"\x91")
+    else:
+        value, start, one, many = (b"N", b"}", b"s", b"u") if kind == "dict" else (b"", b"\x8f", b"", b"\x90")
+        steps = [step + value for step in steps]
+        whole = [b"(", *steps, many] if at_once else [b"(" * (not one) + step + (one or many) for step in steps]
+        data = pickled(start, *whole)
+    with pytest.raises(Malformed, match="their hashes are the same"):
+        read(data)
+    # Some have the same by chance, and different dicts may have the same keys.
+    some = dict.fromkeys(keys[:50])
+    assert through([dict(some) for _ in range(50)]) == [some] * 50
+    assert through([frozenset(some) for _ in range(50)]) == [frozenset(some)] * 50
+
+
 # ---------------------------------------------------------------------------------------------------- in whole files
 
 
