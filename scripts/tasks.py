@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import subprocess
 import sys
@@ -198,6 +199,13 @@ def long_stress() -> int:
     return call([VENV / "bin" / "python", "-m", "pytest", *tests], extra={"RGRAD_STRESS_SECONDS": "60"})
 
 
+def long_fuzz() -> int:
+    """Broken input for the readers of bytes, from a seed never used before; `RGRAD_FUZZ_SECONDS` for all together."""
+    build()
+    options = ["--seconds", os.environ.get("RGRAD_FUZZ_SECONDS", "3600"), "--seed", str(secrets.randbits(30))]
+    return call([VENV / "bin" / "python", "tests/python/fuzz/fuzz.py", *options])
+
+
 def long_assertions() -> int:
     """The Rust tests with the assertions and overflow checks of kernels, which the profile `work` leaves out."""
     return call(["cargo", "test", "--workspace", "--no-fail-fast"], extra={"CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true"})
@@ -209,6 +217,7 @@ LONG: dict[str, tuple[str, Callable[[], int]]] = {
     "programs": ("Random programs, fused and unfused", long_programs),
     "autograd": ("Random autograd programs beside PyTorch", long_autograd),
     "stress": ("Threads against each other for a minute", long_stress),
+    "fuzz": ("Broken input for what reads files and bytes", long_fuzz),
     "accuracy": ("Every float32 through every row", long_accuracy),
     "assertions": ("Rust tests with assertions in kernels", long_assertions),
     "sanitize": ("Rust tests under AddressSanitizer", lambda: run_sanitize([])),

@@ -1,4 +1,4 @@
-"""Zip archives without compression: what ``save`` writes and ``load`` reads, each byte once from where it lies.
+"""Zip archives without compression: what ``save`` writes.
 
 ``zipfile`` could write them too, but it computes a checksum several times slower than a disk reads, writes the head of
 every entry twice and reads each byte through two buffers. Format: PKWARE's APPNOTE.TXT, versions 2.0 and, with entries
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 from . import _core
 
@@ -92,33 +92,3 @@ def _directory_entry(called: bytes, checksum: int, size: int, place: int) -> byt
     # Made by Unix (3), a file that its owner reads and writes.
     head = (version, 3, version, _flags(called), 0, 0, _DATE, checksum, shown, shown, len(called), len(extra), 0, 0, 0)
     return struct.pack("<4s2B5H3I5HII", b"PK\x01\x02", *head, 0o600 << 16, min(place, LIMIT_32)) + called + extra
-
-
-def place_of(archive: Any, info: Any) -> int:
-    """Where the bytes of an entry of a ``zipfile.ZipFile`` begin in its file."""
-    with archive.open(info):
-        # It has checked the entry's own head, which has lengths of name and of extra data at byte 26.
-        archive.fp.seek(info.header_offset + 26)
-        name, extra = (int.from_bytes(archive.fp.read(2), "little") for _ in range(2))
-        return int(info.header_offset) + 30 + name + extra
-
-
-def read_stored(archive: Any, info: Any, target: memoryview) -> None:
-    """Fill the target with an entry of a ``zipfile.ZipFile``; ``archive.open`` would copy each byte twice more."""
-    file = archive.fp
-    file.seek(place_of(archive, info))
-    done = 0
-    while done < len(target):
-        # Signals are heard between the parts.
-        part = target[done : done + (1 << 24)]
-        got = file.readinto(part) if hasattr(file, "readinto") else _copied(file.read(len(part)), part)
-        if not got:
-            raise EOFError(f"{info.filename} ends after {done} of {len(target)} bytes")
-        done += got
-    if _core._crc32(target) != info.CRC:
-        raise ValueError(f"{info.filename} has another checksum than the archive says")
-
-
-def _copied(data: bytes, target: memoryview) -> int:
-    target[: len(data)] = data
-    return len(data)

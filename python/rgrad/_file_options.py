@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextvars import ContextVar, Token
 from enum import Enum
 from types import TracebackType
 
@@ -20,6 +21,10 @@ class _Options:
     checksums = True
     # mmap.MAP_PRIVATE
     mmap: int | None = None if sys.platform == "win32" else 2
+
+
+# What blocks of `set_default_mmap_options` say. Threads and signal handlers do not see each other's blocks.
+_mmap_of_block: ContextVar[int | None] = ContextVar("mmap_options", default=None)
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
@@ -73,11 +78,12 @@ def get_default_mmap_options() -> int | None:
         >>> rgrad.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
         True
     """
-    return _Options.mmap
+    of_block = _mmap_of_block.get()
+    return _Options.mmap if of_block is None else of_block
 
 
 class set_default_mmap_options:
-    """Sets the kind of a memory map that ``load(..., mmap=True)`` makes; as a block, for its time.
+    """Sets the kind of a memory map that ``load(..., mmap=True)`` makes; as a block, for its time and its thread.
 
     Args:
         flags: ``mmap.MAP_PRIVATE``: writes to loaded tensors stay in this process. ``mmap.MAP_SHARED``: they go to the
@@ -104,11 +110,22 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, "
                 f"but got {flags}"
             )
-        self.prev = _Options.mmap
-        _Options.mmap = flags
+        self.prev = get_default_mmap_options()
+        self.flags = flags
+        self._in_block = _mmap_of_block.get() is not None
+        self._entered: list[Token[int | None]] = []
+        self._set(flags)
+
+    def _set(self, flags: int | None) -> None:
+        if self._in_block:
+            _mmap_of_block.set(flags)
+        else:
+            _Options.mmap = flags
 
     def __enter__(self) -> None:
-        pass
+        # A block has its own place; what holds outside of it is as it was.
+        self._set(self.prev)
+        self._entered.append(_mmap_of_block.set(self.flags))
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
-        _Options.mmap = self.prev
+        _mmap_of_block.reset(self._entered.pop())

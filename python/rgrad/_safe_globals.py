@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import pickle
 import pickletools
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextvars import ContextVar
 from types import TracebackType
 from typing import IO, Any
 
-from . import _core
-from .nn.parameter import Parameter
+from ._archive_reader import as_damage, reading
+from ._default_globals import DEFAULT
 
 Global = Callable[..., Any] | tuple[Callable[..., Any], str]
 
 # Nothing of these is ever allowed, whoever asks for it.
 _NEVER = ("sys", "os", "posix", "nt")
 
-_DEFAULT: dict[str, Any] = {
-    "collections.OrderedDict": OrderedDict,
-    "collections.Counter": Counter,
-    "_codecs.encode": codecs.encode,
-    "builtins.bytearray": bytearray,
-    "builtins.set": set,
-    "builtins.complex": complex,
-    **{f"{kind.__module__}.{kind.__qualname__}": kind for kind in (_core.Tensor, _core.Size, _core.device, Parameter)},
-}
-
+# What `add_safe_globals` has allowed, for the process.
 _marked: set[Any] = set()
+# What the blocks around have allowed. Threads and signal handlers do not see each other's blocks.
+_blocks: ContextVar[tuple[tuple[Any, ...], ...]] = ContextVar("safe_globals", default=())
 
 
 def add_safe_globals(safe_globals: list[Global]) -> None:
@@ -60,11 +52,11 @@ def get_safe_globals() -> list[Global]:
         ...     rgrad.serialization.get_safe_globals()
         [<class 'rgrad.nn.modules.activation.ReLU'>]
     """
-    return list(_marked)
+    return list({*_marked, *(entry for block in _blocks.get() for entry in block)})
 
 
 def clear_safe_globals() -> None:
-    """Allow nothing any more but what is allowed by default.
+    """Allow nothing any more but what is allowed by default, also in the blocks of `safe_globals` around.
 
     Example:
         >>> rgrad.serialization.clear_safe_globals()
@@ -72,10 +64,13 @@ def clear_safe_globals() -> None:
         []
     """
     _marked.clear()
+    _blocks.set(())
 
 
 class safe_globals:
     """A block in which ``load`` may use classes and functions, as after `add_safe_globals`.
+
+    It holds for the thread that runs it, and not for other threads at that time.
 
     Args:
         safe_globals: Classes and functions, or pairs of one and its full name in files.
@@ -90,10 +85,18 @@ class safe_globals:
         self.safe_globals = safe_globals
 
     def __enter__(self) -> None:
-        add_safe_globals(self.safe_globals)
+        self._block = tuple(self.safe_globals)
+        hash(self._block)  # what cannot be looked up is an error here
+        _blocks.set((*_blocks.get(), self._block))
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
-        _marked.difference_update(set(self.safe_globals))
+        # Not a reset to what was before: `clear_safe_globals` in the block is to last.
+        left = list(_blocks.get())
+        for place in reversed(range(len(left))):
+            if left[place] is self._block:
+                del left[place]
+                break
+        _blocks.set(tuple(left))
 
 
 def allowed() -> dict[str, Any]:
@@ -103,8 +106,8 @@ def allowed() -> dict[str, Any]:
         ValueError: A tuple was added that is no pair.
         TypeError: The name in a pair is no string.
     """
-    found = dict(_DEFAULT)
-    for entry in _marked:
+    found = dict(DEFAULT)
+    for entry in get_safe_globals():
         if isinstance(entry, tuple):
             if len(entry) != 2:
                 raise ValueError(
@@ -121,8 +124,8 @@ def allowed() -> dict[str, Any]:
     return found
 
 
-def find(module: str, name: str) -> Any:
-    """The class or function of a name in a pickle, if it is allowed.
+def find(module: str, name: str, permitted: Mapping[str, Any]) -> Any:
+    """The class or function of a name in a pickle, if it is among those permitted.
 
     Raises:
         Exception: ``pickle.UnpicklingError``: it is not.
@@ -132,10 +135,9 @@ def find(module: str, name: str) -> Any:
         raise pickle.UnpicklingError(
             f"Weights only load failed: trying to load unsupported GLOBAL {full} whose module {module} is blocked."
         )
-    found = allowed()
-    if full not in found:
+    if full not in permitted:
         raise pickle.UnpicklingError(f"Weights only load failed: {not_allowed(full)}")
-    return found[full]
+    return permitted[full]
 
 
 def not_allowed(full: str) -> str:
@@ -147,7 +149,7 @@ def not_allowed(full: str) -> str:
     )
 
 
-def named(pickles: Iterable[bytes]) -> set[str]:
+def named(pickles: Iterable[bytes | bytearray]) -> set[str]:
     """The full names of all classes and functions that pickles name, found without running them."""
     found: set[str] = set()
     for written in pickles:
@@ -172,7 +174,7 @@ def named(pickles: Iterable[bytes]) -> set[str]:
     return found
 
 
-def unsafe(pickles: Iterable[bytes], permitted: Container[str]) -> list[str]:
+def unsafe(pickles: Iterable[bytes | bytearray], permitted: Container[str]) -> list[str]:
     """The full names in pickles that are not among those permitted."""
     return sorted(name for name in named(pickles) if name not in permitted)
 
@@ -187,6 +189,7 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
 
     Raises:
         ValueError: The file is no archive.
+        RuntimeError: It is damaged.
 
     Example:
         >>> import io
@@ -199,6 +202,6 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
 
     if not zipfile.is_zipfile(f):
         raise ValueError("Expected input to be a checkpoint returned by rgrad.save")
-    with zipfile.ZipFile(f) as archive:
-        objects = [archive.read(n) for n in archive.namelist() if n.startswith("objects/")]
-        return unsafe(objects, allowed())
+    permitted = allowed()
+    with reading(f) as archive, as_damage(archive.name):
+        return unsafe(archive.objects(), permitted)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _memory_files
 from ._checked import operation
 from ._construct import _as, _attributes
 from ._core import Tensor
@@ -120,10 +120,11 @@ def _copied(t: Tensor, size: int) -> Tensor:
     kind = _numpy_kind(t.dtype)
     count = size // kind.itemsize
     size = max(count, 1) * kind.itemsize
-    fd = os.memfd_create("rgrad-shared", os.MFD_CLOEXEC)
+    fd = _memory_files.new("rgrad-shared")
     try:
         # A lack of memory is an exception now, not a signal at the first write.
         os.posix_fallocate(fd, 0, size)
+        _memory_files.seal(fd)
         memory = _mapped(fd, size, kind)
     except BaseException:
         os.close(fd)

@@ -11,7 +11,6 @@ import importlib.util
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -19,12 +18,15 @@ from typing import Any
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
+from ._whole_files import written_whole
 from .serialization import load as _load
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 _CONF = "hubconf.py"
 _CHUNK = 1 << 17
+# What PyTorch's names of files have: eight digits or more of the SHA-256 of the content.
+_DIGITS = re.compile(r"-([a-f0-9]{8,})\.")
 _names = list
 _dir: str | None = None
 
@@ -217,32 +219,59 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
         progress: Show how far it is, on stderr.
 
     Raises:
-        RuntimeError: The hash is another one.
-        OSError: The URL cannot be read.
+        RuntimeError: The hash is another one. There is no file then, or the old one.
+        OSError: The URL cannot be read, or not to its end.
     """
-    target = Path(dst).expanduser()
     digest, done = hashlib.sha256(), 0
-    handle, part = tempfile.mkstemp(prefix=target.name + ".", suffix=".partial", dir=target.parent)
-    try:
-        with open(handle, "wb") as file, urlopen(Request(url, headers={"User-Agent": "rgrad.hub"})) as answer:
-            size = int(answer.headers.get("Content-Length") or 0)
-            while chunk := answer.read(_CHUNK):
-                file.write(chunk)
-                digest.update(chunk)
-                done += len(chunk)
-                if progress:
-                    sys.stderr.write(f"\r{100 * done / size:.1f}%" if size else f"\r{done} bytes")
+    # The name first: where the file cannot be written nothing is downloaded.
+    with (
+        written_whole(Path(dst).expanduser()) as file,
+        urlopen(Request(url, headers={"User-Agent": "rgrad.hub"})) as answer,
+    ):
+        told = answer.headers.get("Content-Length") or ""
+        size = int(told) if told.isdecimal() else 0
+        while chunk := answer.read(_CHUNK):
+            file.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            if progress:
+                sys.stderr.write(f"\r{100 * done / size:.1f}%" if size else f"\r{done} bytes")
         if progress:
             sys.stderr.write("\n")
+        if done < size:
+            raise OSError(f"hub: the download of {url} ended after {done} of {size} bytes; try again")
         if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
             raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
-        # Temporary files are for their owner alone; a download has the permissions of any new file.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(part).chmod(0o666 & ~mask)
-        Path(part).replace(target)
-    finally:
-        Path(part).unlink(missing_ok=True)
+
+
+def _digits_of(name: str) -> str:
+    """The digits of the hash in a file's name.
+
+    Raises:
+        ValueError: There are none.
+    """
+    found = _DIGITS.search(name)
+    if found is None:
+        raise ValueError(
+            f"hub: check_hash=True needs a file name that ends in '-' and eight or more digits of the SHA-256, such as "
+            f"net-0123abcd.pth, but it is {name!r}. Give file_name=, or download_url_to_file the hash_prefix"
+        )
+    return found.group(1)
+
+
+def _check_kept(file: Path, digits: str) -> None:
+    """Compare the hash of a file that was downloaded before.
+
+    Raises:
+        RuntimeError: It is another one.
+    """
+    with open(file, "rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    if not digest.startswith(digits):
+        raise RuntimeError(
+            f'invalid hash value (expected "{digits}", got "{digest}") of {file}, which was there before. Delete it to '
+            "download it anew"
+        )
 
 
 def load_state_dict_from_url(
@@ -252,7 +281,7 @@ def load_state_dict_from_url(
     progress: bool = True,
     check_hash: bool = False,
     file_name: str | None = None,
-    weights_only: bool = False,
+    weights_only: bool = True,
 ) -> dict[str, Any]:
     """What :func:`rgrad.load` reads from a URL. The file is kept, and read from there the next time.
 
@@ -261,21 +290,29 @@ def load_state_dict_from_url(
         model_dir: The folder of the file; ``checkpoints`` in :func:`get_dir` if None.
         map_location: As in :func:`rgrad.load`.
         progress: Show how far the download is, on stderr.
-        check_hash: Compare the SHA-256 of a download with the digits in its name, ``name-<digits>.pth``.
+        check_hash: Compare the SHA-256 of the file with the digits in its name, ``name-<digits>.pth``, also if it was
+            downloaded before.
         file_name: The file's name, if it is not the URL's.
-        weights_only: As in :func:`rgrad.load`; True reads files that are not trusted.
+        weights_only: As in :func:`rgrad.load`: False runs what pickled objects of the file say. In PyTorch it is
+            False by default.
 
     Raises:
         RuntimeError: The hash is another one, or the file is none that ``save`` has written.
+        ValueError: ``check_hash`` without digits in the name, or the URL has no name.
         OSError: The URL cannot be read.
+        Exception: ``pickle.UnpicklingError``, as in :func:`rgrad.load`.
     """
+    name = file_name if file_name is not None else Path(urlparse(url).path).name
+    if name in ("", ".", ".."):
+        raise ValueError(f"hub: {url} ends in no name of a file; give file_name=")
+    digits = _digits_of(name) if check_hash else None
     folder = Path(get_dir(), "checkpoints") if model_dir is None else Path(model_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    name = file_name if file_name is not None else Path(urlparse(url).path).name
     file = folder / name
     if not file.exists():
         sys.stdout.write(f'Downloading: "{url}" to {file}\n')
-        digits = re.search(r"-([a-f0-9]*)\.", name) if check_hash else None
-        download_url_to_file(url, str(file), digits.group(1) if digits else None, progress)
+        download_url_to_file(url, str(file), digits, progress)
+    elif digits is not None:
+        _check_kept(file, digits)
     state: dict[str, Any] = _load(file, map_location=map_location, weights_only=weights_only)
     return state

@@ -217,6 +217,29 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
         [1, False],
         [0, True],
     ),
+    "`hub.load_state_dict_from_url` does not run what a file says": (
+        """
+        import inspect
+        result = inspect.signature(T.hub.load_state_dict_from_url).parameters["weights_only"].default
+        """,
+        True,
+        False,
+    ),
+    "Blocks of `safe_globals` hold for their thread": (
+        """
+        import threading
+        found = []
+        with T.serialization.safe_globals([T.nn.ReLU]):
+            look = lambda: found.append(T.nn.ReLU in T.serialization.get_safe_globals())
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+            look()
+        result = found
+        """,
+        [False, True],
+        [True, True],
+    ),
     "Views keep the memory from before `share_memory_`": (
         """
         x = T.zeros(3)

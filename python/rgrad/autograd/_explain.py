@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._core import Tensor
 from .._lines import UNKNOWN, Line, line_of, table
+from .._whole_files import text_written_whole
 from ._explain_picture import picture
 from .backward import grad
 from .grad_mode import no_grad
@@ -188,7 +189,8 @@ class GradientExplanation:
         if ending == ".html":
             head = '<head><meta charset="utf-8"><title>gradient</title></head>'
             text = f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{text}</body></html>\n'
-        file.write_text(text, encoding="utf-8")
+        with text_written_whole(file) as out:
+            out.write(text)
 
     def _repr_svg_(self) -> str:
         return self.svg()

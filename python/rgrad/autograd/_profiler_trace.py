@@ -19,6 +19,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from .. import _core
+from .._whole_files import text_written_whole, written_whole
 from ._profiler_kinds import DeviceType
 from ._profiler_table import DEVICE_CLOCKS
 
@@ -58,12 +59,12 @@ def collection_paused() -> Iterator[None]:
 
 @contextmanager
 def written(path: str) -> Iterator[IO[str]]:
-    """A text file to write, compressed if its name ends in ``.gz``."""
+    """A text file to write, compressed if its name ends in ``.gz``. An old one is replaced when it is whole."""
     if path.endswith(".gz"):
-        with gzip.open(path, "wt", encoding="utf-8") as out:
+        with written_whole(path, durable=False) as file, gzip.open(file, "wt", encoding="utf-8") as out:
             yield cast(IO[str], out)
     else:
-        with open(path, "w", encoding="utf-8") as out:
+        with text_written_whole(path) as out:
             yield out
 
 

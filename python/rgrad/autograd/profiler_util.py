@@ -12,6 +12,7 @@ from os import PathLike
 from typing import Any, Self, cast
 from warnings import warn
 
+from .._whole_files import text_written_whole
 from ._profiler_kinds import DeviceType, Interval, Kernel
 from ._profiler_table import _format_time, attribute
 from ._profiler_table import table as _table
@@ -536,7 +537,7 @@ class EventList(list[Any]):
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError("metric should be one of: " + str(self.supported_export_stacks_metrics()))
         # A name of a file that is no UTF-8 has characters that cannot be written.
-        with open(path, "w", encoding="utf-8", errors="replace") as out:
+        with text_written_whole(path, errors="replace") as out:
             for event in self:
                 value = int(getattr(event, attribute(metric)))
                 if event.stack and value > 0:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .. import _core
 from .._lines import Line, line_of, module_of, number, percent, table
+from .._whole_files import text_written_whole
 from . import _picture, _usage
 
 __all__ = ["MemoryEvent", "Snapshot"]
@@ -241,7 +242,7 @@ class Snapshot:
             by: "line", "module" or "device".
             **options: Those of :meth:`svg`.
         """
-        with open(path, "w", encoding="utf-8") as file:
+        with text_written_whole(path) as file:
             file.write(self.svg(by, **options))
 
     def _repr_svg_(self) -> str:

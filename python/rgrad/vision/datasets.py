@@ -1,6 +1,7 @@
 """Images of handwritten digits: MNIST and its relatives from a folder, and a small set that needs no download."""
 
 import gzip
+import math
 import os
 import struct
 import warnings
@@ -8,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar, cast
 
 import numpy as np
 
@@ -22,6 +23,11 @@ Step = Callable[[Any], Any] | None
 
 # The element types of the IDX format, which MNIST comes in: code, and the big-endian type in the file.
 _ELEMENTS = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+# NumPy's.
+_MOST_DIMENSIONS = 64
+# gzip makes at most so many bytes of one.
+_MOST_PACKED = 1032
+_CHUNK = 1 << 20
 
 
 def read_idx(path: str | os.PathLike[str]) -> Tensor:
@@ -36,29 +42,46 @@ def read_idx(path: str | os.PathLike[str]) -> Tensor:
     Raises:
         ValueError: It is no such file, or does not hold what its head says.
     """
+    name = os.fspath(path)
     with open(path, "rb") as file:
-        raw = file.read()
-    if raw[:2] == b"\x1f\x8b":
+        size = os.fstat(file.fileno()).st_size
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        content = cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if packed else file
         try:
-            raw = gzip.decompress(raw)
+            start = content.read(4)
+            if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _ELEMENTS:
+                raise ValueError(f"{name} is no IDX file: it begins with {start.hex(' ') or 'nothing'}")
+            kind, rank = np.dtype(_ELEMENTS[start[2]]), start[3]
+            head = content.read(4 * rank)
+            if len(head) < 4 * rank:
+                raise ValueError(
+                    f"{name} ends in its head: {rank} sizes are announced, the file has {4 + len(head)} bytes"
+                )
+            shape = struct.unpack(f">{rank}I", head)
+            wanted = math.prod(shape) * kind.itemsize
+            most = size * _MOST_PACKED if packed else size - 4 - len(head)
+            if wanted > most:
+                at_most = "at most " if packed else ""
+                raise ValueError(f"{name} holds {at_most}{most} bytes of elements, its shape {shape} takes {wanted}")
+            raw = _up_to(content, wanted + 1)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{os.fspath(path)} is damaged: {error}") from None
-    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in _ELEMENTS:
-        raise ValueError(f"{os.fspath(path)} is no IDX file: it begins with {raw[:4].hex(' ') or 'nothing'}")
-    kind, rank = np.dtype(_ELEMENTS[raw[2]]), raw[3]
-    head = 4 + 4 * rank
-    if len(raw) < head:
-        raise ValueError(
-            f"{os.fspath(path)} ends in its head: {rank} sizes are announced, the file has {len(raw)} bytes"
-        )
-    shape = struct.unpack(f">{rank}I", raw[4:head])
-    wanted = int(np.prod(shape, dtype=object)) * kind.itemsize
-    if len(raw) - head != wanted:
-        raise ValueError(
-            f"{os.fspath(path)} holds {len(raw) - head} bytes of elements, its shape {shape} takes {wanted}"
-        )
-    values = np.frombuffer(raw, kind, offset=head).reshape(shape)
+            raise ValueError(f"{name} is damaged: {error}") from None
+    if len(raw) != wanted:
+        count = f"only {len(raw)}" if len(raw) < wanted else "more"
+        raise ValueError(f"{name} holds {count} bytes of elements, its shape {shape} takes {wanted}")
+    if rank > _MOST_DIMENSIONS:
+        raise ValueError(f"{name} has {rank} dimensions, expected at most {_MOST_DIMENSIONS}")
+    values = np.frombuffer(raw, kind).reshape(shape)
     return rgrad.from_numpy(values.astype(kind.newbyteorder("=")))
+
+
+def _up_to(content: IO[bytes], most: int) -> bytearray:
+    """What comes next, but no more than so many bytes. Memory is asked for as they come."""
+    raw = bytearray()
+    while len(raw) < most and (part := content.read(min(_CHUNK, most - len(raw)))):
+        raw += part
+    return raw
 
 
 class _Images(Dataset[tuple[Any, Any]]):

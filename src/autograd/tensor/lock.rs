@@ -308,7 +308,7 @@ impl<T> Drop for SpinLockGuard<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -43,7 +43,7 @@ fn lock() -> Arc<RwSpinLock<Pair>> {
     })
 }
 
-/// With few changes of threads where there are three: all orders would take hours.
+/// Threads are changed against their will at most so often: loom follows spinning locks no further.
 fn bounded(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -54,13 +54,10 @@ fn bounded(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
 fn writers_are_alone() {
     bounded(3, || {
         let lock = lock();
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let lock = lock.clone();
-                thread::spawn(move || lock.write().add())
-            })
-            .collect();
-        threads.into_iter().for_each(|t| t.join().unwrap());
+        let other = lock.clone();
+        let thread = thread::spawn(move || other.write().add());
+        lock.write().add();
+        thread.join().unwrap();
         assert_eq!(lock.read().read(), 2);
     });
 }
@@ -73,12 +70,8 @@ fn readers_see_whole_writes() {
             let lock = lock.clone();
             thread::spawn(move || lock.write().add())
         };
-        let reader = {
-            let lock = lock.clone();
-            thread::spawn(move || lock.read().read())
-        };
-        assert!(lock.read().read() <= 1);
-        assert!(reader.join().unwrap() <= 1);
+        let first = lock.read().read();
+        assert!(first <= lock.read().read());
         writer.join().unwrap();
         assert_eq!(lock.read().read(), 1);
     });
@@ -121,16 +114,13 @@ fn a_try_never_waits_and_never_sees_half() {
 fn an_exclusive_lock_lets_one_in() {
     bounded(3, || {
         let lock = Arc::new(SpinLock::new(Pair::new()));
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let lock = lock.clone();
-                thread::spawn(move || lock.lock().add())
-            })
-            .collect();
+        let other = lock.clone();
+        let thread = thread::spawn(move || other.lock().add());
         if let Some(seen) = lock.try_lock() {
-            assert!(seen.read() <= 2);
+            assert!(seen.read() <= 1);
         }
-        threads.into_iter().for_each(|t| t.join().unwrap());
+        lock.lock().add();
+        thread.join().unwrap();
         assert_eq!(lock.lock().read(), 2);
     });
 }

@@ -82,6 +82,9 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
     "False here, and None there: both say that no gradient is wanted": {
         "asarray": {"requires_grad is False, not None"},
     },
+    "files of others are read without running what they say, unless the caller wants it": {
+        "hub.load_state_dict_from_url": {"weights_only is True, not False"},
+    },
     "the method takes `out` as the function does": {
         "Tensor.norm": {"dtype stands where out is"},
     },

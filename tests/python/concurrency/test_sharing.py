@@ -156,3 +156,23 @@ def test_bfloat16_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="bfloat16 needs the package ml_dtypes"):
         x.share_memory_()
     assert not x.is_shared()
+
+
+def test_files_of_memory_keep_their_size() -> None:
+    """Could one process shorten them, the next access of another would end it."""
+    from rgrad import _sharing
+    from rgrad.utils.data import _transport
+
+    shared = rgrad.zeros(5000).share_memory_()
+    fd, size = _sharing._files[shared.data_ptr()]
+    batch = _transport._Shared([memoryview(bytes(5000))]).write()
+    try:
+        for file, held in ((fd, size), (batch, os.fstat(batch).st_size)):
+            for other in (0, held - 1, held + 1):
+                with pytest.raises(PermissionError):
+                    os.ftruncate(file, other)
+            assert os.fstat(file).st_size == held
+    finally:
+        os.close(batch)
+    shared.fill_(2.0)
+    assert shared.sum().item() == 10_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import io
+import pickle
 import sys
 import warnings
 from collections.abc import Iterator
@@ -154,4 +156,68 @@ def test_urls_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(URLError):
         read((tmp_path / "none.pth").as_uri(), model_dir=str(tmp_path / "models"))
     assert list((tmp_path / "models").iterdir()) == []
-    assert inspect.signature(hub.load_state_dict_from_url).parameters["weights_only"].default is False
+
+
+def test_a_file_is_not_trusted_unless_the_caller_says_so(tmp_path: Path) -> None:
+    assert inspect.signature(hub.load_state_dict_from_url).parameters["weights_only"].default is True
+    rgrad.save({"layer": rgrad.nn.ReLU()}, tmp_path / "net.pth")
+    url = (tmp_path / "net.pth").as_uri()
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        read(url)
+    assert isinstance(read(url, weights_only=False)["layer"], rgrad.nn.ReLU)
+
+
+@pytest.mark.parametrize("name", ["net.pth", "net-.pth", "net-0123abc.pth", "net-0123ABCD.pth", "net-0123abcd"])
+def test_a_hash_that_is_to_be_checked_must_be_there(name: str, tmp_path: Path) -> None:
+    saved(tmp_path / name)
+    with pytest.raises(ValueError, match="check_hash=True needs a file name"):
+        read((tmp_path / name).as_uri(), model_dir=str(tmp_path / "models"), check_hash=True)
+    assert not (tmp_path / "models").exists()
+
+
+def test_the_hash_of_a_kept_file_is_checked(tmp_path: Path) -> None:
+    saved(tmp_path / "net.pth")
+    content = (tmp_path / "net.pth").read_bytes()
+    name = f"net-{hashlib.sha256(content).hexdigest()}.pth"
+    url = (tmp_path / "net.pth").as_uri()
+    options = {"model_dir": str(tmp_path / "models"), "file_name": name, "check_hash": True}
+    for _ in range(2):
+        assert read(url, **options)["w"].tolist() == [1, 1]
+    rgrad.save({"w": rgrad.zeros(2)}, tmp_path / "models" / name)
+    with pytest.raises(RuntimeError, match="invalid hash value .*which was there before. Delete it"):
+        read(url, **options)
+
+
+def test_a_wrong_hash_leaves_the_old_file(tmp_path: Path) -> None:
+    url = saved(tmp_path / "net.pth")
+    target = tmp_path / "kept"
+    target.write_bytes(b"old")
+    with pytest.raises(RuntimeError, match="invalid hash value"):
+        hub.download_url_to_file(url, str(target), "00000000", progress=False)
+    assert target.read_bytes() == b"old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["kept", "net.pth"]
+
+
+class Answer(io.BytesIO):
+    def __init__(self, data: bytes, told: str) -> None:
+        super().__init__(data)
+        self.headers = {"Content-Length": told}
+
+
+@pytest.mark.parametrize(("told", "whole"), [("5", True), ("6", False), ("", True), ("x", True), ("-1", True)])
+def test_downloads_that_end_early(told: str, whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "urlopen", lambda request: Answer(b"12345", told))
+    target = tmp_path / "file"
+    if whole:
+        hub.download_url_to_file("http://host/file", str(target))
+        assert target.read_bytes() == b"12345"
+    else:
+        with pytest.raises(OSError, match="ended after 5 of 6 bytes"):
+            hub.download_url_to_file("http://host/file", str(target))
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["http://host", "http://host/", "http://host/folder/..", "http://host/."])
+def test_urls_without_a_name(url: str) -> None:
+    with pytest.raises(ValueError, match="ends in no name of a file"):
+        read(url)

@@ -16,6 +16,7 @@ import pytest
 import rgrad
 from rgrad import _archive, _core
 from rgrad._archive import StoredArchive
+from rgrad._archive_reader import reading
 
 CONTENT = {"header.json": b"{}", "tensors/0": bytes(range(256)) * 5, "empty": b"", "tensors/ü": b"\x00" * 64}
 
@@ -61,9 +62,11 @@ def test_equal_content_gives_equal_files() -> None:
 
 def test_entries_are_aligned() -> None:
     file = archive()
-    with zipfile.ZipFile(file) as found:
-        for info in found.infolist():
-            assert _archive.place_of(found, info) % _archive.ALIGNMENT == 0
+    with reading(file) as found:
+        assert found.names() == list(CONTENT)
+        for name, data in CONTENT.items():
+            assert found.place(name) % _archive.ALIGNMENT == 0
+            assert found.read(name) == data
 
 
 @pytest.mark.parametrize("limit", [0, 1, 100, 1500])
@@ -161,6 +164,15 @@ def test_files_of_before_are_mapped_as_far_as_they_are_aligned(tmp_path: Path) -
         for name in new.namelist():
             old.writestr(name, new.read(name))
     assert [t.tolist() for t in rgrad.load(other, mmap=True).values()] == [[0, 1, 2, 3, 4], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("kept", [0, 4, 200, 3000, -30])
+def test_a_file_that_ends_early_is_not_mapped(kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "mapped.pt"
+    rgrad.save({"a": rgrad.ones(1000), "b": rgrad.zeros(2)}, path)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises((RuntimeError, EOFError), match=r"^load: "):
+        rgrad.load(path, mmap=True)
 
 
 def test_maps_are_of_paths() -> None:

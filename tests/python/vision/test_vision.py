@@ -58,6 +58,30 @@ def test_broken_idx_files_are_refused(tmp_path: Path) -> None:
             datasets.read_idx(tmp_path / "x")
 
 
+def test_files_that_unpack_to_more_than_they_promise(tmp_path: Path) -> None:
+    """They are read as far as their head says, or not at all."""
+    import tracemalloc
+
+    promised = bytes([0, 0, 8, 1]) + struct.pack(">I", 10)
+    tail = b"".join(gzip.compress(bytes(1 << 24)) for _ in range(8))
+    claimed = bytes([0, 0, 0x0E, 4]) + b"\xff" * 16
+    cases = [
+        (gzip.compress(promised) + tail, "holds more bytes of elements, its shape .10,. takes 10"),
+        (gzip.compress(claimed + bytes(1000)), "holds at most .* its shape .* takes"),
+        (claimed + bytes(1000), "holds 1000 bytes of elements"),
+        (gzip.compress(bytes([0, 0, 8, 65]) + b"\0\0\0\1" * 65 + b"x"), "65 dimensions, expected at most"),
+    ]
+    for raw, words in cases:
+        (tmp_path / "x").write_bytes(raw)
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueError, match=words):
+                datasets.read_idx(tmp_path / "x")
+            assert tracemalloc.get_traced_memory()[1] < 1 << 23
+        finally:
+            tracemalloc.stop()
+
+
 @pytest.mark.parametrize("below", ["", "raw", "MNIST/raw"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_mnist_reads_its_files(tmp_path: Path, below: str, packed: bool) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..._whole_files import text_written_whole
 from .modules import ModuleCalls
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class Drawing:
                 f"Drawing.save: got a file name that ends in {ending!r}, expected .svg, .dot, .gv, .mmd, .mermaid or "
                 ".html"
             )
-        file.write_text(text, encoding="utf-8")
+        with text_written_whole(file) as out:
+            out.write(text)
 
     def _repr_svg_(self) -> str:
         return self.svg

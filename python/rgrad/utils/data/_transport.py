@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ... import _core
+from ... import _core, _memory_files
 from ..._core import Tensor
 
 #: From so many bytes on arrays travel in shared memory, where the system has memory files.
@@ -74,7 +74,7 @@ class _Shared:
 
     def write(self) -> int:
         """Write them to a new file of memory, and give its descriptor."""
-        fd = os.memfd_create("rgrad-batch", os.MFD_CLOEXEC)
+        fd = _memory_files.new("rgrad-batch")
         try:
             at = 0
             for raw in self.raws:
@@ -84,6 +84,7 @@ class _Shared:
                     done += os.pwrite(fd, raw[done : done + (1 << 30)], at + done)
                 at += _aligned(raw.nbytes)
             os.ftruncate(fd, at)
+            _memory_files.seal(fd)
         except BaseException:
             os.close(fd)
             raise

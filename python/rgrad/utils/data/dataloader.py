@@ -285,7 +285,13 @@ def _ranges(total: int, size: int, drop_last: bool) -> Iterator[range]:
 
 
 def _parts(sampler: RandomSampler, size: int, drop_last: bool) -> Iterator[Any]:
-    order = sampler._order()
-    total = order.numel()
-    for start in range(0, total - total % size if drop_last else total, size):
-        yield order[start : start + size]
+    left = None
+    for part in sampler._parts():
+        if left is not None:
+            part = _core.cat([left, part])
+        whole = len(part) // size * size
+        for start in range(0, whole, size):
+            yield part[start : start + size]
+        left = part[whole:] if whole < len(part) else None
+    if left is not None and not drop_last:
+        yield left

@@ -50,13 +50,15 @@ class DistributedSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         total = len(self.dataset)
-        order = list(range(total))
-        if self.shuffle:
-            generator = _core.Generator().manual_seed(self.seed + self.epoch)
-            order = _core.randperm(total, generator=generator, device="cpu").tolist()
-        if order:
-            order *= math.ceil(self.total_size / total)
-        return iter(order[: self.total_size][self.rank :: self.num_replicas])
+        if total == 0:
+            return iter(())
+        # The order begins anew where it ends.
+        mine = (number % total for number in range(self.rank, self.total_size, self.num_replicas))
+        if not self.shuffle:
+            return mine
+        generator = _core.Generator().manual_seed(self.seed + self.epoch)
+        order = _core.randperm(total, generator=generator, device="cpu").tolist()
+        return (order[place] for place in mine)
 
     def __len__(self) -> int:
         return self.num_samples

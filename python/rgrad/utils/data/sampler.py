@@ -1,12 +1,24 @@
 """Samplers: in which order the numbers of samples come."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from ... import _core
 from ..._core import Tensor
 
 T = TypeVar("T", covariant=True)
+
+# Up to so many numbers are drawn when an iteration begins. More are drawn in parts, when it gets to them: there may be
+# more than memory holds.
+_AT_ONCE = 1 << 20
+
+
+def _own(generator: Any) -> Any:
+    """A generator for what is drawn little by little, while the program draws other numbers."""
+    if generator is not None:
+        return generator
+    return _core.Generator().manual_seed(int(_core.randint(0, 2**63 - 1, (), device="cpu").item()))
 
 
 class Sampler(Generic[T]):
@@ -61,23 +73,31 @@ class RandomSampler(Sampler[int]):
         """How many numbers one iteration gives."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def _order(self) -> Tensor:
-        """The numbers of one iteration as an int64 tensor."""
+    def _parts(self) -> Iterator[Tensor]:
+        """The numbers of one iteration, as int64 tensors one after the other.
+
+        Raises:
+            ValueError: There is nothing to draw from.
+        """
         n, count = len(self.data_source), self.num_samples
-        if self.replacement:
-            if n == 0 and count > 0:
-                raise ValueError("RandomSampler: cannot draw from an empty data source")
-            return _core.randint(0, max(n, 1), (count,), generator=self.generator, device="cpu")
-        if count <= n:
-            order = _core.randperm(n, generator=self.generator, device="cpu")
-            return order if count == n else order[:count]
-        if n == 0:
+        if n == 0 and count > 0:
             raise ValueError("RandomSampler: cannot draw from an empty data source")
-        rounds = [_core.randperm(n, generator=self.generator, device="cpu") for _ in range(-(-count // n))]
-        return _core.cat(rounds)[:count]
+        if count <= (_AT_ONCE if self.replacement else max(n, _AT_ONCE)):
+            return iter([self._drawn(n, count, self.generator)])
+        generator = _own(self.generator)
+        # Without replacement a part has every number as often as another one.
+        size = _AT_ONCE if self.replacement else n * max(1, _AT_ONCE // n)
+        return (self._drawn(n, min(size, count - start), generator) for start in range(0, count, size))
+
+    def _drawn(self, n: int, count: int, generator: Any) -> Tensor:
+        if self.replacement:
+            return _core.randint(0, max(n, 1), (count,), generator=generator, device="cpu")
+        rounds = [_core.randperm(n, generator=generator, device="cpu") for _ in range(max(1, -(-count // max(n, 1))))]
+        order = rounds[0] if len(rounds) == 1 else _core.cat(rounds)
+        return order if len(order) == count else order[:count]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._order().tolist())
+        return chain.from_iterable(part.tolist() for part in self._parts())
 
     def __len__(self) -> int:
         return self.num_samples
@@ -123,8 +143,17 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = _core.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
-        return iter(drawn.tolist())
+        count = self.num_samples
+        if not self.replacement or count <= _AT_ONCE:
+            return iter(self._drawn(count, self.generator).tolist())
+        generator = _own(self.generator)
+        # What is wrong with the weights is an error now.
+        first = self._drawn(_AT_ONCE, generator)
+        rest = (self._drawn(min(_AT_ONCE, count - n), generator) for n in range(_AT_ONCE, count, _AT_ONCE))
+        return chain.from_iterable(part.tolist() for part in chain([first], rest))
+
+    def _drawn(self, count: int, generator: Any) -> Tensor:
+        return _core.multinomial(self.weights, count, self.replacement, generator=generator)
 
     def __len__(self) -> int:
         return self.num_samples

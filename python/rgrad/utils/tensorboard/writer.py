@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._core import Tensor
+from ..._whole_files import text_written_whole
 from . import _values as messages
 from ._library import library
 from ._media_writer import MediaWriter, tag_of
@@ -339,7 +340,8 @@ class SummaryWriter(MediaWriter):
         array = messages.to_array(mat, "add_embedding")
         self._get_file_writer()
         self._embeddings += _projector.write(folder, array, metadata, metadata_header, label_img, subdir, tag, step)
-        (Path(self.log_dir) / "projector_config.pbtxt").write_text(self._embeddings, encoding="utf-8")
+        with text_written_whole(Path(self.log_dir) / "projector_config.pbtxt") as file:
+            file.write(self._embeddings)
 
     def add_pr_curve(
         self,
