@@ -321,6 +321,27 @@ def test_contributing_shows_a_real_row() -> None:
     assert any(block[1] in text for name, text in texts(".rs").items() if name.startswith("src/kernels/pointwise/"))
 
 
+# By kind of addition: what its example is called in the sources, and the file that needs no such name.
+PLACES = {
+    "reduction with an accumulator of its own": (r"\bCountNonzero\b", {"src/ops/reduce.rs"}),
+    "operation with a gradient and kernels of its own, in a family of requests that exists": (
+        r"\bScanKind::LogSumExp\b",
+        set(),
+    ),
+    "the same with a new family of requests": (r"GridSample|GridPass|^(?:pub )?mod grid(?:_sample)?;$", set()),
+}
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_contributing_counts_the_places(what: str) -> None:
+    names, more = PLACES[what]
+    row = re.search(rf"^\| {what} \| (\d+) \|", read("CONTRIBUTING.md"), flags=re.MULTILINE)
+    assert row is not None
+    sources = {name: text for name, text in texts(".rs").items() if name.startswith("src/")}
+    found = {name for name, text in sources.items() if re.search(names, text, flags=re.MULTILINE)}
+    assert int(row[1]) == len(found | more)
+
+
 def test_contributing_shows_every_room() -> None:
     listed = set(re.findall(r"^src/(\S+)/ ", read("CONTRIBUTING.md"), flags=re.MULTILINE))
     rooms = [path for top in (ROOT / "src", ROOT / "src" / "kernels") for path in top.iterdir() if path.is_dir()]
