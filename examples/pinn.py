@@ -14,10 +14,12 @@ import rgrad
 from rgrad.func import functional_call, grad, vmap
 
 
-def main():
+def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=400)
-    steps = parser.parse_args().steps
+    steps = parser.parse_args(argv).steps
+    if steps < 1:
+        parser.error(f"--steps must be at least 1, got {steps}")
 
     rgrad.manual_seed(0)
     net = rgrad.nn.Sequential(
@@ -54,6 +56,7 @@ def main():
         found = vmap(u, in_dims=(0, None))(times, weights)
     error = (found - times.sin()).abs().max().item()
     print(f"largest error against sin(t): {error:.4f}")
+    return net
 
 
 if __name__ == "__main__":
