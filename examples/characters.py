@@ -1,8 +1,8 @@
 """A small transformer that learns to write, letter by letter, from the help texts that ship with Python.
 
-    python examples/characters.py
-    python examples/characters.py --steps 2000 --width 128
-    python examples/characters.py --device wgpu
+    .venv/bin/python examples/characters.py
+    .venv/bin/python examples/characters.py --steps 2000 --width 128
+    .venv/bin/python examples/characters.py --device wgpu
 
 It leaves a learning curve, and ends by writing some lines of its own. After the 400 steps of the default it knows which
 letters follow each other, and writes few words that exist; the second command, some minutes, makes most of them words.

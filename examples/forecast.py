@@ -1,7 +1,7 @@
 """An LSTM that forecasts a time series: two waves of different length, with noise.
 
-    python examples/forecast.py
-    python examples/forecast.py --device wgpu
+    .venv/bin/python examples/forecast.py
+    .venv/bin/python examples/forecast.py --device wgpu
 
 It learns to say the next number after each of a stretch; then it goes on by itself, from its own forecasts. What it
 says is compared with what the series really does, and so are two simple forecasts: the last number that is known, and

@@ -1,6 +1,6 @@
 """Newton's method: steps by second derivatives, with transforms.
 
-python examples/newton.py
+.venv/bin/python examples/newton.py
 
 `grad` gives the slope, `hessian` the curvature; near a minimum each step doubles the number of correct digits. For
 many variables the matrix is not needed: conjugate gradients solve for the step with products of the Hessian and

@@ -1,6 +1,6 @@
 """The gradient of the loss for each example of a batch, in one pass.
 
-python examples/per_sample_gradients.py [--batch 64]
+.venv/bin/python examples/per_sample_gradients.py [--batch 64]
 
 A backward pass gives the gradient of the mean loss. Which examples pull, and how hard (to find wrong labels, or to
 limit what one example can do as differential privacy asks), only the gradients of single examples tell:

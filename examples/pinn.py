@@ -1,6 +1,6 @@
 """A small physics-informed network: it learns the solution of a differential equation from the equation.
 
-python examples/pinn.py [--steps 400]
+.venv/bin/python examples/pinn.py [--steps 400]
 
 The network u(t) shall obey u'' = -u, u(0) = 0, u'(0) = 1; the solution is sin(t). The loss is the residual of the
 equation at points in time. `grad` twice gives u'' at one point as a function of the weights, `vmap` gives it at all
