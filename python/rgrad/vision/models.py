@@ -223,8 +223,8 @@ def _network(
     if weights is not None or pretrained:
         raise ValueError(
             "resnet: there are no trained weights here; make the network with weights=None. A state dict of "
-            "torchvision fits, but its file is PyTorch's, which rgrad.load does not read: save the tensors as NumPy arrays there "
-            "(numpy.savez), and here model.load_state_dict({name: rgrad.from_numpy(a) for name, a in "
+            "torchvision fits, but its file is PyTorch's, which rgrad.load does not read: save the tensors as NumPy "
+            "arrays there (numpy.savez), and here model.load_state_dict({name: rgrad.from_numpy(a) for name, a in "
             "numpy.load(file).items()})"
         )
     options.pop("progress", None)
