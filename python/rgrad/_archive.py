@@ -103,19 +103,6 @@ def place_of(archive: Any, info: Any) -> int:
         return int(info.header_offset) + 30 + name + extra
 
 
-def read_entry(archive: Any, name: str) -> bytes:
-    """The bytes of an entry of a ``zipfile.ZipFile``.
-
-    Raises:
-        ValueError: It is compressed: a small file could then fill the memory.
-    """
-    info = archive.getinfo(name)
-    if info.compress_type != 0 or info.compress_size != info.file_size:
-        raise ValueError(f"{name} is compressed, expected an archive without compression")
-    data: bytes = archive.read(info)
-    return data
-
-
 def read_stored(archive: Any, info: Any, target: memoryview) -> None:
     """Fill the target with an entry of a ``zipfile.ZipFile``; ``archive.open`` would copy each byte twice more."""
     file = archive.fp

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import IO, Any
 
 from . import _core
-from ._archive import read_entry
 from .nn.parameter import Parameter
 
 Global = Callable[..., Any] | tuple[Callable[..., Any], str]
@@ -201,5 +200,5 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
     if not zipfile.is_zipfile(f):
         raise ValueError("Expected input to be a checkpoint returned by rgrad.save")
     with zipfile.ZipFile(f) as archive:
-        objects = [read_entry(archive, n) for n in archive.namelist() if n.startswith("objects/")]
+        objects = [archive.read(n) for n in archive.namelist() if n.startswith("objects/")]
         return unsafe(objects, allowed())

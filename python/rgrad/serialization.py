@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from . import _core, _safe_globals
-from ._archive import StoredArchive, place_of, read_entry, read_stored
+from ._archive import StoredArchive, place_of, read_stored
 from ._bits import array_of, tensor_of
 from ._core import Tensor
 from ._file_options import (
@@ -365,7 +365,7 @@ def load(
                 f"load: {name} is not a file written by rgrad.save: got a zip archive without {_HEADER}.{hint}"
             )
         with _as_damage(name):
-            header = json.loads(read_entry(archive, _HEADER))
+            header = json.loads(archive.read(_HEADER))
             if header["format"] != FORMAT or header["version"] not in (1, 2, VERSION):
                 raise RuntimeError(
                     f"load: {name} has format {header['format']!r} version {header['version']!r}, "
@@ -374,7 +374,7 @@ def load(
             devices = [str(what.get("device", "cpu")) for what in header["tensors"]]
             mapped = _mapped(archive.fp) if mmap and header["tensors"] else None
             tensors = [_read_tensor(archive, i, what, mapped) for i, what in enumerate(header["tensors"])]
-            objects = [read_entry(archive, n) for n in sorted(names, key=_place) if n.startswith("objects/")]
+            objects = [archive.read(n) for n in sorted(names, key=_place) if n.startswith("objects/")]
     trusted = weights_only is False
     if objects and not trusted:
         permitted = _safe_globals.allowed()
