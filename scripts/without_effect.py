@@ -51,6 +51,7 @@ NAMES = r"((?:``\w+``(?:,? and |, )?)+)"
 def public() -> Iterator[tuple[str, Any]]:
     """Public functions and classes of the Python layer, each by its shortest name, and the classes' public methods."""
     import rgrad
+    from rgrad._late_methods import LATE, method_of
 
     found: dict[int, tuple[str, Any]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -70,12 +71,16 @@ def public() -> Iterator[tuple[str, Any]]:
     # A method stands with the class that the others inherit it from.
     for called, value in sorted(found.values(), key=lambda pair: len(getattr(pair[1], "__mro__", ()))):
         yield called, value
-        if isinstance(value, type):
+        if isinstance(value, type) and not issubclass(value, rgrad.Tensor):
             for name in dir(value):
                 method = inspect.getattr_static(value, name)
                 method = getattr(method, "__func__", method)
                 if not name.startswith("_") and inspect.isfunction(method):
                     yield f"{called}.{name}", method
+    for owner, names in LATE.items():
+        for name, forms in names.items():
+            if "m" in forms:
+                yield f"rgrad.Tensor.{name}", method_of(owner, name)
 
 
 def told(doc: str) -> list[str]:
