@@ -1,7 +1,7 @@
 """An autoencoder whose encoder is frozen afterwards: hooks collect its features, from which a classifier learns.
 
-    python examples/autoencoder.py
-    python examples/autoencoder.py --device wgpu
+    .venv/bin/python examples/autoencoder.py
+    .venv/bin/python examples/autoencoder.py --device wgpu
 
 First encoder and decoder learn to give digits back through a few numbers. Then the encoder's parameters no longer
 require gradients, hooks catch what its layers give, and a linear layer learns to read the class from that.

@@ -1,10 +1,11 @@
 """A small transformer that learns to write, letter by letter, from the help texts that ship with Python.
 
-    python examples/characters.py
-    python examples/characters.py --steps 2000 --width 128
-    python examples/characters.py --device wgpu
+    .venv/bin/python examples/characters.py
+    .venv/bin/python examples/characters.py --steps 2000 --width 128
+    .venv/bin/python examples/characters.py --device wgpu
 
-It leaves a learning curve, and ends by writing some lines of its own.
+It leaves a learning curve, and ends by writing some lines of its own. After the 400 steps of the default it knows which
+letters follow each other, and writes few words that exist; the second command, some minutes, makes most of them words.
 """
 
 import math
@@ -135,7 +136,10 @@ def main(argv=None):
     print(f"{len(text):,} letters, {len(letters)} different ones;", end=" ")
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters")
     curves = train(model, text[:cut], text[cut:], args)
-    print(f"test loss {curves['test'][-1][1]:.3f} nats per letter; guessing gives {math.log(len(letters)):.3f}")
+    shares = text.bincount() / len(text)
+    entropy = -(shares * shares.log()).sum().item()
+    print(f"test loss {curves['test'][-1][1]:.3f} nats per letter;", end=" ")
+    print(f"guessing gives {math.log(len(letters)):.3f}, the frequencies of letters {entropy:.3f}")
 
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for name, curve in curves.items():

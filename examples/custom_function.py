@@ -1,6 +1,6 @@
 """Custom Functions, one idea at a time: run it and read along.
 
-python examples/custom_function.py
+.venv/bin/python examples/custom_function.py
 """
 
 import rgrad

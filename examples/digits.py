@@ -1,8 +1,8 @@
 """Train a small network with a hand-written autograd Function on real handwritten digits.
 
     ./run example                       # builds everything first
-    python examples/digits.py --help
-    python examples/digits.py --device wgpu
+    .venv/bin/python examples/digits.py --help
+    .venv/bin/python examples/digits.py --device wgpu
 
 The data are the 1,797 digits of 8x8 pixels that scikit-learn ships. The script checks the Function's gradients,
 trains, tests, saves the model, loads it back, and leaves a plot of loss and accuracy.

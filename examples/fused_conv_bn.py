@@ -1,12 +1,13 @@
 """Convolution and batch norm as one custom Function that saves one buffer instead of two.
 
-    python examples/fused_conv_bn.py
-    python examples/fused_conv_bn.py --data FOLDER      # with MNIST's files in it
-    python examples/fused_conv_bn.py --device wgpu
+    .venv/bin/python examples/fused_conv_bn.py
+    .venv/bin/python examples/fused_conv_bn.py --data FOLDER      # with MNIST's files in it
+    .venv/bin/python examples/fused_conv_bn.py --device wgpu
 
 Batch norm needs the output of the convolution for its gradient, the convolution its own input. The fused Function keeps
-the input only and computes the convolution once more in backward: more arithmetic for less memory. Both networks train
-on the same digits; a table shows accuracy, the memory that is held after the forward pass, and the most that is held.
+the input only and computes the convolution once more in backward: more arithmetic for less memory between the two
+passes. The most that is held at once is not less in this network: it is held in backward, when the convolution's output
+is there again. Both networks train on the same digits; a table shows accuracy and both amounts of memory.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Fit a curve from noisy points: the shortest complete training loop.
 
-python examples/mlp_regression.py [--steps 1500] [--seed 0]
+.venv/bin/python examples/mlp_regression.py [--steps 1500] [--seed 0]
 """
 
 import argparse

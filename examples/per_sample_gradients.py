@@ -1,6 +1,6 @@
 """The gradient of the loss for each example of a batch, in one pass.
 
-python examples/per_sample_gradients.py [--batch 64]
+.venv/bin/python examples/per_sample_gradients.py [--batch 64]
 
 A backward pass gives the gradient of the mean loss. Which examples pull, and how hard (to find wrong labels, or to
 limit what one example can do as differential privacy asks), only the gradients of single examples tell:
@@ -14,17 +14,14 @@ import rgrad
 from rgrad.func import functional_call, grad, vmap
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, default=64)
-    batch = parser.parse_args().batch
-
+def train(batch):
+    """A network that has begun to learn, and the batch; the label of its first example is wrong."""
     rgrad.manual_seed(0)
     model = rgrad.nn.Sequential(rgrad.nn.Linear(20, 32), rgrad.nn.Tanh(), rgrad.nn.Linear(32, 2))
     x = rgrad.randn(batch, 20)
     x[:, 0] += 2 * x[:, 0].sign()
     labels = (x[:, 0] > 0).long()
-    labels[0] = 1 - labels[0]  # one label is wrong
+    labels[0] = 1 - labels[0]  # this label is wrong
 
     optimizer = rgrad.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(15):
@@ -32,7 +29,17 @@ def main():
         loss = rgrad.nn.functional.cross_entropy(model(x), labels)
         loss.backward()
         optimizer.step()
+    return model, x, labels
 
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=64)
+    batch = parser.parse_args(argv).batch
+    if batch < 2:
+        parser.error(f"--batch must be at least 2, got {batch}")
+
+    model, x, labels = train(batch)
     weights = {name: p.detach() for name, p in model.named_parameters()}
 
     def loss_of_one(weights, x, label):
@@ -54,8 +61,8 @@ def main():
 
     norms = sum(g.flatten(1).square().sum(1) for g in per_sample.values()).sqrt()
     print(
-        f"largest gradient: example {norms.argmax().item()}, norm {norms.max().item():.2f}; median "
-        f"{norms.median().item():.2f}"
+        f"largest gradient: example {norms.argmax().item()}, norm {norms.max().item():.4f}; median "
+        f"{norms.median().item():.4f}"
     )
 
     # What differential privacy does with them: each is limited to norm 1 before they are averaged.
@@ -63,7 +70,7 @@ def main():
     limited = {name: rgrad.einsum("b,b...->...", factor, g) / batch for name, g in per_sample.items()}
     total = sum(g.square().sum() for g in limited.values()).sqrt().item()
     assert total <= 1.0
-    print(f"norm of the mean of the limited gradients: {total:.3f}")
+    print(f"norm of the mean of the limited gradients: {total:.4f}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A small physics-informed network: it learns the solution of a differential equation from the equation.
 
-python examples/pinn.py [--steps 400]
+.venv/bin/python examples/pinn.py [--steps 400]
 
 The network u(t) shall obey u'' = -u, u(0) = 0, u'(0) = 1; the solution is sin(t). The loss is the residual of the
 equation at points in time. `grad` twice gives u'' at one point as a function of the weights, `vmap` gives it at all
@@ -14,10 +14,12 @@ import rgrad
 from rgrad.func import functional_call, grad, vmap
 
 
-def main():
+def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=400)
-    steps = parser.parse_args().steps
+    steps = parser.parse_args(argv).steps
+    if steps < 1:
+        parser.error(f"--steps must be at least 1, got {steps}")
 
     rgrad.manual_seed(0)
     net = rgrad.nn.Sequential(
@@ -54,6 +56,7 @@ def main():
         found = vmap(u, in_dims=(0, None))(times, weights)
     error = (found - times.sin()).abs().max().item()
     print(f"largest error against sin(t): {error:.4f}")
+    return net
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A residual network: a step of training, inference whose memory does not grow, and `eval` beside `train`.
 
-    python examples/resnet.py
-    python examples/resnet.py --layers 50 --size 224 --batch-size 4
-    python examples/resnet.py --device wgpu
+    .venv/bin/python examples/resnet.py
+    .venv/bin/python examples/resnet.py --layers 50 --size 224 --batch-size 4
+    .venv/bin/python examples/resnet.py --device wgpu
 
 The network learns the bundled digits, enlarged to colour images. Then the same batches go through it three times: with
 the results and their graphs kept (memory grows with every batch), under `no_grad` (it does not), and in training mode,

@@ -47,6 +47,15 @@ goes on as the original.
     "optim.lr_scheduler": "*state*: what loads a state dict goes on as the original.\n\n",
 }
 
+# What `optim` has besides.
+NO_OPTIMIZERS = {
+    "Optimizer": "base",
+    "SparseAdam": "for sparse gradients, which there are none of",
+    "lr_scheduler": "a module, see below",
+    "swa_utils": "a module, see below",
+    "swap_in_optimizer_params_and_state": "a function, which is there",
+}
+
 PIPES = "PyTorch's pipes of data are deprecated"
 LEFT_OUT = {
     "utils.data": {
@@ -308,8 +317,7 @@ def row(part: str, name: str, dtype: str | None = "float64") -> Row:
         if part == "optim" and is_optimizer(name):
             return (f"`{name}`", *optimizer_columns(name, dtype))
         if part == "optim":
-            said = "for sparse gradients, which there are none of" if name == "SparseAdam" else "yes"
-            return (f"`{name}`", said, "", "")
+            return (f"`{name}`", NO_OPTIMIZERS[name], "", "")
         if part == "optim.lr_scheduler":
             return (f"`{name}`", *schedule_columns(name))
     return (f"`{name}`", "yes")

@@ -62,12 +62,25 @@ def result(name: str, dtype: Any, device: str) -> Any:
     return made.detach().cpu().double().numpy()
 
 
+def takes_floats(name: str) -> bool:
+    """Whether a function has tensors of floats among its arguments."""
+    import rgrad
+    from rgrad.nn import functional
+
+    kit = calls()
+    maker = kit.Maker(rgrad, rgrad.float64, "cpu")
+    kit.CALLS[name](functional, maker)
+    return bool(maker.is_asked_for_floats)
+
+
 def dtypes_of(name: str, device: str, dtypes: Sequence[str] = DTYPES) -> list[str]:
     """Those of the dtypes for which a function gives on a device what it gives in float64 on the CPU."""
     import numpy as np
 
     import rgrad
 
+    if not takes_floats(name):
+        return []
     wanted = result(name, rgrad.float64, "cpu")
     good = []
     for dtype in dtypes:
@@ -144,7 +157,8 @@ def row(name: str, devices: Sequence[str] = ("cpu", "wgpu")) -> Row:
     """What the page says of a function, with a column for each of the devices."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return (f"`{name}`", *(told(dtypes_of(name, device)) for device in devices), *derivatives_of(name))
+        dtypes = (told(dtypes_of(name, device)) if takes_floats(name) else "int64" for device in devices)
+        return (f"`{name}`", *dtypes, *derivatives_of(name))
 
 
 def page() -> str:

@@ -22,17 +22,18 @@ PAGE = ROOT / "docs" / "transform-rules.md"
 HEAD = """\
 # Rules of operations under transforms
 
-Operations that fall back to a slow path under forward mode or `vmap`, in any of their samples. Every other operation
-has a rule of its own for both. `scripts/transform_rules.py` writes this page from the test suite's table; do not edit.
+Operations without a rule of their own for forward mode or for `vmap`, in any of their samples. Every other operation
+has both. `scripts/transform_rules.py` writes this page from the test suite's table; do not edit.
 
-- *transposed*: the tangent is made by transposing the operation's vjp, which costs about two vjps.
-- *loop*: under `vmap` the operation runs on each element of the batch in turn.
-- *no derivative*: PyTorch has none either.
-- *refused*: the shape of the result depends on values, which no batch can follow.
-
-| operation | forward mode | vmap |
-|---|---|---|
 """
+# What the words in the table mean; those that occur are explained.
+WORDS = {
+    "transposed": "the tangent is made by transposing the operation's vjp, which costs about two vjps.",
+    "loop": "under `vmap` the operation runs on each element of the batch in turn.",
+    "no derivative": "PyTorch has none either.",
+    "refused": "the shape of the result depends on values, which no batch can follow.",
+}
+COLUMNS = "| operation | forward mode | vmap |\n|---|---|---|\n"
 
 
 def tangents(rgrad: Any, kit: Any, op: Any, sample: Any) -> str:
@@ -89,8 +90,11 @@ def lines() -> Iterator[tuple[str, str, str]]:
 
 def page() -> str:
     """The text of docs/transform-rules.md."""
-    return HEAD + "".join(
-        f"| `{name}` | {forward or 'own rule'} | {batch or 'own rule'} |\n" for name, forward, batch in lines()
+    rows = list(lines())
+    used = {word for _, *ways in rows for way in ways for word in way.split(", ")}
+    words = "".join(f"- *{word}*: {meaning}\n" for word, meaning in WORDS.items() if word in used)
+    return f"{HEAD}{words}\n{COLUMNS}" + "".join(
+        f"| `{name}` | {forward or 'own rule'} | {batch or 'own rule'} |\n" for name, forward, batch in rows
     )
 
 

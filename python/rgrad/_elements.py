@@ -336,14 +336,17 @@ def range(
         RuntimeError: ``step`` is 0, or leads away from ``end``, or an end is not finite.
 
     Example:
-        >>> rgrad.range(1, 4)
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     rgrad.range(1, 4)
         tensor([1., 2., 3., 4.])
     """
     import warnings
 
     warnings.warn(
-        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        "rgrad.range is deprecated, because its behavior is inconsistent with Python's range builtin. Instead, use "
+        "rgrad.arange, which produces values in [start, end).",
         UserWarning,
         stacklevel=2,
     )

@@ -45,6 +45,8 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
     Example:
         >>> rgrad.serialization.set_default_load_endianness(None)
+        >>> print(rgrad.serialization.get_default_load_endianness())
+        None
     """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
@@ -66,6 +68,8 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
     Example:
         >>> rgrad.serialization.set_crc32_options(True)
+        >>> rgrad.serialization.get_crc32_options()
+        True
     """
     _Options.checksums = compute_crc32
 

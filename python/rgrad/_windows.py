@@ -138,7 +138,7 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
 
     Example:
         >>> rgrad.kaiser_window(4, beta=2.0)
-        tensor([0.4387, 0.8516, 1.0000, 0.8516])
+        tensor([0.4387, 0.8348, 1.0000, 0.8348])
     """
     from .special import i0
 

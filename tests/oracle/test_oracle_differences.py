@@ -86,6 +86,14 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
         "an integer tensor holds numbers in [-2^63, 2^63 - 1]",
         [False, False],
     ),
+    "A seed gives other random numbers": (
+        """
+        T.manual_seed(0)
+        result = [round(x, 4) for x in T.randn(3).tolist()]
+        """,
+        [0.7379, -0.6884, -1.286],
+        [1.541, -0.2934, -2.1788],
+    ),
     "`add_tensor` writes 16-bit floats as TensorBoard reads them": (
         """
         with written(T) as (writer, read):

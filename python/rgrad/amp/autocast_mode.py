@@ -220,9 +220,25 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
         ValueError: ``device_type`` is no string.
 
     Example:
-        >>> @rgrad.amp.custom_bwd(device_type="cpu")
-        ... def backward(ctx, g):
-        ...     return g
+        >>> class Weighted(rgrad.autograd.Function):
+        ...     @staticmethod
+        ...     @rgrad.amp.custom_fwd(device_type="cpu")
+        ...     def forward(ctx, x, weight):
+        ...         ctx.save_for_backward(weight)
+        ...         return x @ weight
+        ...
+        ...     @staticmethod
+        ...     @rgrad.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, g):
+        ...         return (g @ ctx.saved_tensors[0].t()).float(), None
+        >>> x = rgrad.ones(1, 2, requires_grad=True)
+        >>> with rgrad.autocast("cpu", dtype=rgrad.bfloat16):
+        ...     y = Weighted.apply(x, rgrad.eye(2))
+        >>> y.dtype
+        rgrad.bfloat16
+        >>> y.sum().backward()  # with autocast as in forward
+        >>> x.grad
+        tensor([[1., 1.]])
     """
     _check_device(device_type)
     if bwd is None:

@@ -103,8 +103,7 @@ class Function(metaclass=FunctionMeta):
         name = type(self).__name__
         warnings.warn(
             f"{name} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-            f"them on the class itself: {name}.apply(...). Instantiating an autograd function will raise an error in "
-            "a future version of PyTorch.",
+            f"them on the class itself: {name}.apply(...). Instances have no use.",
             DeprecationWarning,
             stacklevel=2,
         )

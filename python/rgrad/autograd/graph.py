@@ -123,8 +123,8 @@ class saved_tensors_hooks:
     Args:
         pack_hook: ``pack_hook(tensor)`` is called when a tensor is saved, with recording off. What it returns, of any
             type, is saved in the tensor's place.
-        unpack_hook: ``unpack_hook(packed)`` is called when backward asks, and returns a tensor of the same shape, dtype
-            and device.
+        unpack_hook: ``unpack_hook(packed)`` is called when backward asks, and returns a tensor of the same shape and
+            device, and of the same dtype or, for floats, another dtype of floats, which is converted.
 
     Raises:
         RuntimeError: Hooks are disabled when the block is entered; later, if a pack hook writes to its argument, or an

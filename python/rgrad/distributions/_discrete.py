@@ -9,6 +9,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._info import finfo
+from .._missing import missing
 from ..autograd.grad_mode import enable_grad
 from . import constraints
 from .distribution import Distribution, broadcast_all
@@ -34,7 +35,7 @@ class _OfProbabilities(Distribution):
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("probs", "logits") or "_param" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return missing(self, name)
         with enable_grad():
             made = self.__dict__[name] = self._other(name)
         return made

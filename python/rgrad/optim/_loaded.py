@@ -1,7 +1,10 @@
-"""What a loaded state must be for a step to use it: looked at once, before the first step writes anything."""
+"""What is loaded into an optimizer: how it is made to fit, and what it must be for a step to use it.
+
+It is looked at once, before the first step writes anything.
+"""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._core import Tensor
 
@@ -43,3 +46,29 @@ def check_entry(optimizer: str, name: str, shape: Sequence[int], expected: Seque
             f"{list(expected)}. Nothing has changed; a loaded state must be that of an optimizer with the same "
             "parameters in the same order"
         )
+
+
+def fitted(name: Any, item: Any, param: Tensor) -> Any:
+    """An entry of a parameter's state as that parameter needs it."""
+    if isinstance(item, Tensor):
+        # The count of steps stays what it is whatever the parameter is.
+        if name == "step":
+            return item.detach().to("cpu", copy=True)
+        kind = param.dtype if param.is_floating_point() else item.dtype
+        return item.detach().to(param.device, kind, copy=True)
+    if isinstance(item, dict):
+        return {key: fitted(key, value, param) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return type(item)(fitted(None, value, param) for value in item)
+    return item
+
+
+def copied(value: Any) -> Any:
+    """An option of a group that shares nothing with the saved one."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value

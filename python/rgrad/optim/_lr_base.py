@@ -70,9 +70,11 @@ def has_betas(optimizer: Optimizer) -> bool:
     Raises:
         ValueError: It has no momentum at all.
     """
-    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+    # A wrapper has the groups of its optimizer, but often no defaults.
+    options = optimizer._options() or optimizer.param_groups[0]
+    if "momentum" not in options and "betas" not in options:
         raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-    return "betas" in optimizer.defaults
+    return "betas" in options
 
 
 class LRScheduler:

@@ -14,7 +14,7 @@ from .._info import typename
 from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
 from ._batch import Batch, Started
-from ._loaded import check_loaded
+from ._loaded import check_loaded, copied, fitted
 from ._update import Steps, Update, Write, check_write
 
 Params = Iterable[Any]
@@ -75,11 +75,12 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     return hooked(self, *args, **kwargs)
             finally:
                 own.pop("_in_profile", None)
-        before, after = own["_optimizer_step_pre_hooks"], own["_optimizer_step_post_hooks"]
+        before, after = own.get("_optimizer_step_pre_hooks"), own.get("_optimizer_step_post_hooks")
         if not (before or after or _global_pre_hooks or _global_post_hooks) or "_in_step" in own:
             return step(self, *args, **kwargs)
         # A step that calls its base's step is one step.
         own["_in_step"] = True
+        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         try:
             given: tuple[Any, ...] = (self, *args)
             for hook in (*_global_pre_hooks.values(), *before.values()):
@@ -119,6 +120,22 @@ def _count_each(states: list[dict[str, Any]]) -> None:
         state["step"] += 1
 
 
+class _Table:
+    """Hooks of one kind. An optimizer has the table from the first time on that it is asked for.
+
+    Wrappers of optimizers are subclasses that do not call ``Optimizer.__init__``, which makes the tables of others.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, optimizer: Any, owner: type | None = None) -> Hooks:
+        if optimizer is None:
+            raise AttributeError(f"{self.name} belongs to an optimizer, not to its class")
+        made: Hooks = optimizer.__dict__.setdefault(self.name, OrderedDict())
+        return made
+
+
 class Optimizer:
     """Base class of optimizers.
 
@@ -133,12 +150,12 @@ class Optimizer:
         ValueError: There are no parameters, a tensor is not a leaf, or one is in two groups.
     """
 
-    _optimizer_step_pre_hooks: Hooks
-    _optimizer_step_post_hooks: Hooks
-    _optimizer_state_dict_pre_hooks: Hooks
-    _optimizer_state_dict_post_hooks: Hooks
-    _optimizer_load_state_dict_pre_hooks: Hooks
-    _optimizer_load_state_dict_post_hooks: Hooks
+    _optimizer_step_pre_hooks = _Table()
+    _optimizer_step_post_hooks = _Table()
+    _optimizer_state_dict_pre_hooks = _Table()
+    _optimizer_state_dict_post_hooks = _Table()
+    _optimizer_load_state_dict_pre_hooks = _Table()
+    _optimizer_load_state_dict_post_hooks = _Table()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -168,6 +185,9 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own: ``{"params": [...], "lr": 0.1}``.
 
+        The dict itself becomes the group, and gets the options that it lacks. So optimizers that were given the same
+        groups share their options. A dict that is refused stays as it was.
+
         Raises:
             TypeError: As the constructor.
             ValueError: As the constructor.
@@ -176,6 +196,7 @@ class Optimizer:
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = dict(param_group)
         params = group["params"]
+        defaults = self._options()
         if isinstance(params, Tensor):
             entries = [params]
         elif isinstance(params, set):
@@ -194,9 +215,9 @@ class Optimizer:
         for param in entries:
             if not isinstance(param, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + typename(param))
-            if not self.defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
+            if not defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
-        for name, default in self.defaults.items():
+        for name, default in defaults.items():
             if default is required and name not in group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             group.setdefault(name, default)
@@ -216,8 +237,14 @@ class Optimizer:
         if any(id(param) in ids for other in self.param_groups for param in other["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         group["params"] = entries
-        self.param_groups.append(group)
+        param_group.update(group)
+        self.param_groups.append(param_group)
         self.__dict__["_is_unchecked"] = True
+
+    def _options(self) -> dict[str, Any]:
+        """The options of groups that do not give them; a wrapper may have none."""
+        found: dict[str, Any] = getattr(self, "defaults", {})
+        return found
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
@@ -447,10 +474,10 @@ class Optimizer:
             if param is None:
                 state[key] = value
             else:
-                state[param] = _fitted(None, value, param)
+                state[param] = fitted(None, value, param)
         groups = []
         for own, saved in pairs:
-            group = {key: _copied(value) for key, value in saved.items() if key != "params"}
+            group = {key: copied(value) for key, value in saved.items() if key != "params"}
             group["params"] = own["params"]
             if "param_names" in own:
                 group["param_names"] = own["param_names"]
@@ -467,10 +494,11 @@ class Optimizer:
         self.__dict__.update(state, _is_unchecked=True)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
+        defaults = self._options()
         for group in self.param_groups:
-            for name, default in self.defaults.items():
+            for name, default in defaults.items():
                 group.setdefault(name, default)
-        self.defaults.setdefault("differentiable", False)
+        defaults.setdefault("differentiable", False)
         # States that old versions saved count with numbers.
         for entry in self.state.values():
             for name in self._counters:
@@ -495,31 +523,6 @@ def scalar_state(value: float) -> Tensor:
     """
     dtype = _core.float64 if _core.get_default_dtype() == _core.float64 else _core.float32
     return _core.tensor(float(value), dtype=dtype, device="cpu")
-
-
-def _fitted(name: Any, item: Any, param: Tensor) -> Any:
-    """An entry of a parameter's state as that parameter needs it."""
-    if isinstance(item, Tensor):
-        # The count of steps stays what it is whatever the parameter is.
-        if name == "step":
-            return item.detach().to("cpu", copy=True)
-        kind = param.dtype if param.is_floating_point() else item.dtype
-        return item.detach().to(param.device, kind, copy=True)
-    if isinstance(item, dict):
-        return {key: _fitted(key, value, param) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return type(item)(_fitted(None, value, param) for value in item)
-    return item
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
 
 
 def checked_rate(lr: Any, least: str = "Invalid learning rate: {}") -> None:

@@ -209,7 +209,7 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
 
     Example:
         >>> rgrad.mvlgamma(rgrad.tensor([3.0]), 2)
-        tensor([1.5508])
+        tensor([1.5502])
     """
     if input.dtype == _core.bool:
         raise RuntimeError("The input tensor may not be a boolean tensor.")

@@ -107,6 +107,6 @@ def log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
     Example:
         >>> rgrad.special.log_ndtr(rgrad.tensor([-30.0, 0.0]))
-        tensor([-454.3212,   -0.6931])
+        tensor([-454.3213,   -0.6931])
     """
     return _log_ndtr_apply(floating(input))

@@ -135,6 +135,7 @@ class Digits(_Images):
         RuntimeError: The package scikit-learn is not installed.
 
     Example:
+        >>> from rgrad.vision import datasets
         >>> len(datasets.Digits()), len(datasets.Digits(train=False))
         (1437, 360)
     """

@@ -1,4 +1,9 @@
-"""Residual networks (He et al. 2016), with torchvision's names of layers, so that its weights load."""
+"""Residual networks (He et al. 2016), with torchvision's names of layers.
+
+A state dict of torchvision fits. :func:`rgrad.load` does not read PyTorch's files, so its tensors come as NumPy arrays:
+in an environment with PyTorch ``numpy.savez(file, **{name: t.numpy() for name, t in torch.load(other).items()})``, then
+``model.load_state_dict({name: rgrad.from_numpy(a) for name, a in numpy.load(file).items()})``.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -217,8 +222,10 @@ def _network(
     pretrained = options.pop("pretrained", False)
     if weights is not None or pretrained:
         raise ValueError(
-            "resnet: there are no trained weights here; make the network with weights=None and load a state dict that "
-            "torchvision saved: model.load_state_dict(rgrad.load(file))"
+            "resnet: there are no trained weights here; make the network with weights=None. A state dict of "
+            "torchvision fits, but its file is PyTorch's, which rgrad.load does not read: save the tensors as NumPy "
+            "arrays there (numpy.savez), and here model.load_state_dict({name: rgrad.from_numpy(a) for name, a in "
+            "numpy.load(file).items()})"
         )
     options.pop("progress", None)
     return ResNet(block, layers, **options)

@@ -18,6 +18,8 @@ class Compose:
         transforms: Functions of one argument.
 
     Example:
+        >>> import numpy as np
+        >>> from rgrad.vision import transforms
         >>> steps = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))])
         >>> steps(np.array([[0, 255]], dtype=np.uint8))
         tensor([[[-1.,  1.]]])
@@ -45,6 +47,7 @@ class Lambda:
         TypeError: It cannot be called.
 
     Example:
+        >>> from rgrad.vision import transforms
         >>> transforms.Lambda(abs)(-3)
         3
     """
@@ -72,6 +75,8 @@ class ToTensor:
         ValueError: An array has another number of dimensions.
 
     Example:
+        >>> import numpy as np
+        >>> from rgrad.vision import transforms
         >>> transforms.ToTensor()(np.array([[0, 51], [102, 255]], dtype=np.uint8))
         tensor([[[0.0000, 0.2000],
                  [0.4000, 1.0000]]])
@@ -109,6 +114,7 @@ class Normalize:
         ``(*, C, H, W)``, also the result.
 
     Example:
+        >>> from rgrad.vision import transforms
         >>> transforms.Normalize((0.5,), (0.25,))(rgrad.ones(1, 1, 2))
         tensor([[[2., 2.]]])
     """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import io
+import pickle
 import weakref
 from typing import Any
 
@@ -287,3 +290,24 @@ def test_a_hook_may_drop_the_last_reference_to_the_graph() -> None:
     loss.backward()
     assert holder == []
     assert x.grad.item() == pytest.approx(2 * 7.38905609893065)
+
+
+def test_which_copies_warn_of_hooks_left_behind() -> None:
+    x = rgrad.ones(2, requires_grad=True)
+    called = []
+    x.register_hook(called.append)
+    for copied in (copy.copy, pickle.dumps, lambda t: rgrad.save(t, io.BytesIO())):
+        with pytest.warns(UserWarning, match="backward hook"):
+            copied(x)
+    copy.deepcopy(x).sum().backward()  # warnings are errors here
+    assert called == []
+
+
+@pytest.mark.parametrize("dtype", [rgrad.float64, rgrad.float16])
+def test_what_is_unpacked_may_have_another_dtype_of_floats(dtype: rgrad.dtype) -> None:
+    x = rgrad.ones(2, requires_grad=True)
+    with rgrad.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t.to(dtype)):
+        y = (x * x).sum()
+    y.backward()
+    assert x.grad.dtype == rgrad.float32
+    assert x.grad.tolist() == [2.0, 2.0]

@@ -20,8 +20,10 @@ class Maker:
         self.given = given
         self.random = np.random.default_rng(0)
         self.made: list[Any] = []
+        self.is_asked_for_floats = False
 
     def __call__(self, *shape: int, low: float = -1.0, high: float = 1.0) -> Any:
+        self.is_asked_for_floats = True
         if self.given is not None:
             self.made.append(self.given[len(self.made)])
         else:
@@ -34,6 +36,7 @@ class Maker:
 
     def fixed(self, values: Any) -> Any:
         """A tensor that is not differentiated."""
+        self.is_asked_for_floats = True
         return self.library.tensor(values, dtype=self.dtype, device=self.device)
 
 

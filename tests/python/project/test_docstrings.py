@@ -1,17 +1,11 @@
-"""Docstrings of autograd, func and nn: the sections that a signature demands, and examples that run.
-
-In an example ``rgrad``, ``nn`` (``rgrad.nn``) and ``F`` (``rgrad.nn.functional``) are there without an import.
-"""
+"""Docstrings of autograd, func and nn have the sections that a signature demands."""
 
 from __future__ import annotations
 
 import builtins
-import contextlib
-import doctest
 import importlib
 import inspect
 import re
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -189,27 +183,6 @@ def test_sections_of_methods(name: str) -> None:
     else:
         text = "\n".join(found[""])
         assert [n for n in names if not re.search(rf"``[^`]*\b{n}\b[^`]*``", text)] == []
-
-
-def examples() -> Iterator[Any]:
-    for name, value in (OBJECTS | METHODS).items():
-        if ">>> " in (value.__doc__ or ""):
-            yield pytest.param(value.__doc__, id=name)
-
-
-@pytest.mark.parametrize("doc", list(examples()))
-def test_example(doc: str) -> None:
-    rgrad.manual_seed(0)
-    scope = {"rgrad": rgrad, "nn": rgrad.nn, "F": rgrad.nn.functional}
-    text = "\n".join(sections(doc)["Example"])
-    test = doctest.DocTestParser().get_doctest(text, scope, "Example", None, 0)
-    said: list[str] = []
-    with warnings.catch_warnings(), contextlib.ExitStack():
-        warnings.simplefilter("error")
-        doctest.DocTestRunner(verbose=False).run(test, out=said.append)
-    assert said == []
-    # Something is shown, and it is compared.
-    assert any(example.want for example in test.examples)
 
 
 def test_the_packages_are_seen() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import shutil
@@ -18,16 +17,6 @@ from places import ROOT
 
 TASKS = ROOT / "scripts" / "tasks.py"
 LONGEST = 600  # lines of a file
-
-# What each example is run with here, and what its output must then say.
-EXAMPLES = {
-    "custom_function.py": ([], "no idea what the gradient is"),
-    "digits.py": (["--epochs", "15"], "loads back, same predictions"),
-    "mlp_regression.py": (["--steps", "300"], "root mean square error"),
-    "newton.py": ([], "converged"),
-    "per_sample_gradients.py": ([], "largest gradient: example 0,"),
-    "pinn.py": (["--steps", "250"], "largest error against sin(t): 0.0"),
-}
 
 
 def tracked() -> list[Path]:
@@ -184,72 +173,6 @@ def test_the_task_runner_needs_only_the_standard_library() -> None:
     assert imported <= sys.stdlib_module_names | {script.stem for script in scripts}
 
 
-# ----------------------------------------------------------------------------------------------------- examples
-
-
-def test_every_example_is_run_here() -> None:
-    networks = (ROOT / "tests" / "python" / "project" / "test_network_examples.py").read_text(encoding="utf-8")
-    others = set(re.findall(r'run\("(\w+)", tmp_path', networks))
-    names = {path.name for path in (ROOT / "examples").glob("*.py")}
-    assert names == {*EXAMPLES, *(f"{name}.py" for name in others), "common.py"}
-
-
-@pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_example(name: str, tmp_path: Path) -> None:
-    arguments, said = EXAMPLES[name]
-    if name == "digits.py":
-        arguments = [*arguments, "--out", str(tmp_path)]
-    done = run(sys.executable, ROOT / "examples" / name, *arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
-    if name == "digits.py":
-        found = re.search(r"test accuracy ([\d.]+)%", done.stdout)
-        assert found is not None
-        assert float(found[1]) >= 95
-        assert "training" in done.stderr, "the progress bar is missing"
-        assert "loss=" in done.stderr
-        assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-        assert (tmp_path / "digits.pt").stat().st_size > 10_000
-
-
-def test_custom_function_example_shows_the_forward_line() -> None:
-    done = run(sys.executable, ROOT / "examples" / "custom_function.py")
-    source = read("examples/custom_function.py").splitlines()
-    line = next(n for n, text in enumerate(source, 1) if "this is the line that the note below names" in text)
-    assert re.search(rf"custom_function\.py.*\b{line}\b", done.stdout), done.stdout
-
-
-BAD_OPTIONS = (["--epochs", "0"], ["--lr", "nan"], ["--batch-size", "x"], ["--seed", "-1"], ["--out", "{file}/x"])
-# In one process, since what the example imports takes seconds.
-EACH_OF_THEM = """
-import contextlib, io, json, runpy, sys
-for words in json.loads(sys.argv[2]):
-    text, code = io.StringIO(), None
-    with contextlib.redirect_stderr(text):
-        try:
-            kept, sys.argv = sys.argv, [sys.argv[1], *words]
-            runpy.run_path(kept[1], run_name="__main__")
-        except SystemExit as e:
-            code = e.code
-        finally:
-            sys.argv = kept
-    print(json.dumps([code, text.getvalue()]))
-"""
-
-
-def test_example_refuses_bad_options(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    every = [[word.format(file=file) for word in words] for words in BAD_OPTIONS]
-    done = run(sys.executable, "-c", EACH_OF_THEM, ROOT / "examples" / "digits.py", json.dumps(every), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    for (option, _), (code, text) in zip(BAD_OPTIONS, told, strict=True):
-        assert code == 2, text
-        assert option in text.splitlines()[-1]
-        assert "Traceback" not in text
-
-
 def test_readme_taste_runs() -> None:
     block = re.search(r"```python\n(.*?)```", read("README.md"), flags=re.DOTALL)
     assert block is not None
@@ -319,6 +242,27 @@ def test_contributing_shows_a_real_row() -> None:
     assert block is not None
     assert len(block[1].splitlines()) <= 10
     assert any(block[1] in text for name, text in texts(".rs").items() if name.startswith("src/kernels/pointwise/"))
+
+
+# By kind of addition: what its example is called in the sources, and the file that needs no such name.
+PLACES = {
+    "reduction with an accumulator of its own": (r"\bCountNonzero\b", {"src/ops/reduce.rs"}),
+    "operation with a gradient and kernels of its own, in a family of requests that exists": (
+        r"\bScanKind::LogSumExp\b",
+        set(),
+    ),
+    "the same with a new family of requests": (r"GridSample|GridPass|^(?:pub )?mod grid(?:_sample)?;$", set()),
+}
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_contributing_counts_the_places(what: str) -> None:
+    names, more = PLACES[what]
+    row = re.search(rf"^\| {what} \| (\d+) \|", read("CONTRIBUTING.md"), flags=re.MULTILINE)
+    assert row is not None
+    sources = {name: text for name, text in texts(".rs").items() if name.startswith("src/")}
+    found = {name for name, text in sources.items() if re.search(names, text, flags=re.MULTILINE)}
+    assert int(row[1]) == len(found | more)
 
 
 def test_contributing_shows_every_room() -> None:

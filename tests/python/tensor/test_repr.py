@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from typing import Any
 
 import pytest
 
 import rgrad
 from places import DATA
+from rgrad._tensor_str import get_printoptions, printoptions
 
 STORED = json.loads((DATA / "repr.json").read_text())
 
@@ -73,6 +77,41 @@ def test_inference_tensors_can_be_printed() -> None:
     with rgrad.inference_mode():
         x = rgrad.ones(2)
     assert repr(x) == "tensor([1., 1.])"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"profile": "long"}, ValueError, "got profile='long', expected one of ['default', 'full', 'short']"),
+        ({"profile": ""}, ValueError, "got profile='', expected one of"),
+        ({"profile": []}, ValueError, "got profile=[], expected one of"),
+        ({"precision": -1}, ValueError, "got precision=-1, expected a whole number of 0 or more"),
+        ({"precision": 1.5}, ValueError, "got precision=1.5, expected a whole number of 0 or more"),
+        ({"precision": math.inf}, ValueError, "got precision=inf, expected a whole number of 0 or more"),
+        ({"precision": 10**9}, ValueError, "got precision=1000000000, expected at most 1100"),
+        ({"edgeitems": math.nan}, ValueError, "got edgeitems=nan, expected a whole number of 0 or more"),
+        ({"edgeitems": True}, ValueError, "got edgeitems=True, expected a whole number of 0 or more"),
+        ({"linewidth": 2**80}, ValueError, f"got linewidth={2**80}, expected at most {2**62}"),
+        ({"threshold": -math.inf}, ValueError, "got threshold=-inf, expected a whole number of 0 or more"),
+        ({"sci_mode": "yes"}, TypeError, "got sci_mode='yes', expected True, False or None"),
+        ({"sci_mode": 2}, TypeError, "got sci_mode=2, expected True, False or None"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], error: type[Exception], said: str) -> None:
+    before = get_printoptions()
+    for more in ({}, {"precision": 2}):
+        with pytest.raises(error, match=re.escape(f"set_printoptions: {said}")):
+            rgrad.set_printoptions(**{**more, **options})
+    assert get_printoptions() == before
+
+
+def test_options_at_their_limits() -> None:
+    with printoptions(precision=1100, threshold=2**80, sci_mode=1):
+        text = repr(rgrad.tensor(0.1, dtype=rgrad.float64))
+        assert len(text) > 1100
+        assert get_printoptions()["threshold"] == math.inf
+        assert get_printoptions()["sci_mode"] is True
+    assert repr(rgrad.tensor(0.1)) == "tensor(0.1000)"
 
 
 def test_options_that_are_no_numbers() -> None:

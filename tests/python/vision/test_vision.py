@@ -186,3 +186,17 @@ def test_compose_and_lambda() -> None:
     assert repr(steps) == "Compose(\n    Lambda()\n    Lambda()\n)"
     with pytest.raises(TypeError, match="should be callable"):
         transforms.Lambda(3)  # type: ignore[arg-type]
+
+
+def test_weights_of_elsewhere_come_as_numpy_arrays(tmp_path: Path) -> None:
+    """What the error of `weights=` advises."""
+    with pytest.raises(ValueError, match=r"there are no trained weights here.*numpy\.savez") as caught:
+        rgrad.vision.models.resnet18(weights="DEFAULT")
+    assert "load_state_dict" in str(caught.value)
+    trained = rgrad.vision.models.resnet18(num_classes=3)
+    file = tmp_path / "weights.npz"
+    np.savez(file, **{name: t.numpy() for name, t in trained.state_dict().items()})
+    model = rgrad.vision.models.resnet18(num_classes=3)
+    model.load_state_dict({name: rgrad.from_numpy(a) for name, a in np.load(file).items()})
+    x = rgrad.rand(1, 3, 32, 32)
+    assert rgrad.equal(model.eval()(x), trained.eval()(x))

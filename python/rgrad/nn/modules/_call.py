@@ -217,8 +217,8 @@ def _hook_last_node(module: "Module", hooks: list[Any], args: tuple[Any, ...], r
     from_inputs = {x.grad_fn for x in args if isinstance(x, Tensor) and x.grad_fn is not None}
     if {edge[0] for edge in node.next_functions} != from_inputs:
         warnings.warn(
-            "Using a non-full backward hook when the forward contains multiple autograd Nodes is deprecated and will "
-            "be removed in future versions. This hook will be missing some grad_input. Please use "
+            "Using a non-full backward hook when the forward contains multiple autograd Nodes is deprecated. This "
+            "hook will be missing some grad_input. Please use "
             "register_full_backward_hook to get the documented behavior.",
             FutureWarning,
             stacklevel=4,

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from ..._core import Tensor, _define_module, _ModuleCall
 from ..._info import typename
+from ..._missing import missing
 from ..._settings import compile
 from ..parameter import Parameter
 from . import _global_hooks
@@ -149,7 +150,7 @@ class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):
                 found = tables[table]
                 if name in found:
                     return found[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return missing(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         tables = self.__dict__

@@ -36,8 +36,8 @@ def functional_call(
         'functional_call'
     """
     warnings.warn(
-        "This API is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. Please use "
-        "torch.func.functional_call instead which is a drop-in replacement.",
+        "This API is deprecated as of PyTorch 2.0. Please use rgrad.func.functional_call instead which is a drop-in "
+        "replacement.",
         FutureWarning,
         stacklevel=2,
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ..._missing import missing
 
 _MOST_FIGURES = 4
 #: Differences below this many seconds say nothing.
@@ -78,7 +79,7 @@ class Measurement:
     def __getattr__(self, name: str) -> Any:
         if name in _SPEC_FIELDS:
             return getattr(self.task_spec, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return missing(self, name)
 
     @property
     def times(self) -> list[float]:

@@ -91,12 +91,15 @@ class SummaryWriter(MediaWriter):
         ImportError: Neither ``tensorboard`` nor ``tensorboardX`` is installed.
 
     Example:
-        >>> import tempfile
+        >>> import os, tempfile
         >>> from rgrad.utils.tensorboard import SummaryWriter
         >>> with tempfile.TemporaryDirectory() as folder, SummaryWriter(folder) as writer:
         ...     for step in range(3):
         ...         writer.add_scalar("loss", rgrad.tensor(1.0 / (step + 1)), step)
         ...     writer.add_histogram("weights", rgrad.randn(100), 2)
+        ...     writer.flush()
+        ...     len(os.listdir(folder))
+        1
     """
 
     def __init__(
