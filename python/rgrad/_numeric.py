@@ -474,7 +474,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         shape: The shape of the tensor.
 
     Returns:
-        A tensor of coordinates for each dimension, of the shape of ``indices``.
+        An int64 tensor of coordinates for each dimension, of the shape of ``indices``.
 
     Raises:
         TypeError: ``indices`` are no integers, or ``shape`` no sizes.
@@ -492,6 +492,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    # A smaller dtype may not hold the steps.
+    indices = indices.to(_core.int64)
     return tuple((indices // step) % size for step, size in zip(steps, sizes, strict=True))
 
 

@@ -62,3 +62,41 @@ def padded_places(shape: tuple[int, ...], pads: list[tuple[int, int]], mode: str
 def test_nothing_may_be_left(mode: str, pad: tuple[int, int]) -> None:
     with pytest.raises(RuntimeError, match=r"input \(5\) is too small"):
         F.pad(rgrad.ones(2, 5), pad, mode=mode)
+
+
+@pytest.mark.parametrize("mode", [*SOURCES, "circular"])
+@pytest.mark.parametrize("pad", [(-5, 0, 0, 0), (0, 0, -2, -2), (1, 1, -4, 0), (-3, -2, 1, 0)], ids=str)
+def test_one_of_several_dimensions_may_become_empty(mode: str, pad: tuple[int, ...]) -> None:
+    x = rgrad.ones(2, 4, 5, requires_grad=True)
+    wanted = (2, 4 + pad[2] + pad[3], 5 + pad[0] + pad[1])
+    for made in (F.pad(x, pad, mode=mode), F.pad(x.detach(), pad, mode=mode)):
+        assert made.shape == wanted
+    F.pad(x, pad, mode=mode).sum().backward()
+    assert x.grad is not None
+    assert x.grad.eq(0).all()
+    if mode != "circular":
+        with pytest.raises(RuntimeError, match="is too small"):
+            F.pad(x, (-5, 0, -4, 0), mode=mode)
+        with pytest.raises(RuntimeError, match="is too small"):
+            F.pad(x, (-6, 0, 0, 0), mode=mode)
+
+
+@pytest.mark.parametrize("pad", [(-1, 0), (0, -2), (-1, 2), (2, -1), (-2, 3), (-2, -3), (3, -2), (-5, 0)], ids=str)
+def test_what_is_left_is_repeated(pad: tuple[int, int]) -> None:
+    x = rgrad.arange(10.0, requires_grad=True)
+    rows = x.view(2, 5)
+    kept = rows[:, max(-pad[0], 0) : 5 - max(-pad[1], 0)].detach().numpy()
+    wanted = np.pad(kept, ((0, 0), (max(pad[0], 0), max(pad[1], 0))), "wrap") if kept.size else kept
+    for made in (F.pad(rows, pad, mode="circular"), F.pad(rows.detach(), pad, mode="circular")):
+        np.testing.assert_array_equal(made.detach().numpy(), wanted)
+    F.pad(rows, pad, mode="circular").sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), np.bincount(wanted.astype(int).reshape(-1), minlength=10))
+
+
+@pytest.mark.parametrize("pad", [(4, -2), (-2, 4), (5, -1), (-5, 1), (1, -5), (-6, 3)], ids=str)
+def test_no_more_is_repeated_than_is_left(pad: tuple[int, int]) -> None:
+    with pytest.raises(RuntimeError, match="wrapping around more than once"):
+        F.pad(rgrad.ones(2, 5), pad, mode="circular")
+    with pytest.raises(RuntimeError, match="Negative padding value is resulting in an empty dimension"):
+        F.pad(rgrad.ones(2, 5), (-4, -2), mode="circular")
