@@ -279,7 +279,9 @@ def index_reduce(
     dim = _check_reduce("index_reduce", input, dim, index, source)
     index = index.to(_core.int64)
     if input.dtype == _core.bool and (reduce == "mean" or not include_self):
-        raise NotImplementedError(f"\"index_reduce\" not implemented for 'Bool' with reduce={reduce!r}: convert to uint8")
+        raise NotImplementedError(
+            f"\"index_reduce\" not implemented for 'Bool' with reduce={reduce!r}: convert to uint8"
+        )
     # It checks shapes and positions.
     input.detach().index_add(dim, index, source.detach())
     if not input.dim():

@@ -152,9 +152,7 @@ def _check_sides(mode: str, input: Tensor, sides: Sequence[tuple[int, int, int]]
     # Of several dimensions some may become empty.
     if mode != "circular" and (min(made.values()) < 0 or max(made.values()) < 1):
         d, small = min(made.items(), key=lambda item: item[1])
-        raise RuntimeError(
-            f"input ({input.size(d)}) is too small. Calculated output size of dimension {d}: {small}"
-        )
+        raise RuntimeError(f"input ({input.size(d)}) is too small. Calculated output size of dimension {d}: {small}")
 
 
 def _check_circular(d: int, size: int, before: int, after: int) -> None:
