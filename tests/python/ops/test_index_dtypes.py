@@ -1,4 +1,4 @@
-"""Which dtypes of positions and masks each operation takes, and how it refuses the others: PyTorch's answers, stored."""
+"""Which dtypes of positions and masks each operation takes, and how it refuses others: PyTorch's answers, stored."""
 
 from __future__ import annotations
 
