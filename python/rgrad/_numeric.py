@@ -303,6 +303,13 @@ def gradient(
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if isinstance(spacing, Tensor):
+        if spacing.dim():
+            raise TypeError(
+                "gradient(): argument 'spacing' must be a number or a sequence of numbers or of tensors, not a tensor of "
+                f"shape {list(spacing.shape)}"
+            )
+        spacing = spacing.item()
     several = isinstance(spacing, (list, tuple))
     spaces: list[Any] = (
         list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
