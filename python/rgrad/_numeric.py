@@ -306,7 +306,7 @@ def gradient(
     if isinstance(spacing, Tensor):
         if spacing.dim():
             raise TypeError(
-                "gradient(): argument 'spacing' must be a number or a sequence of numbers or of tensors, not a tensor of "
+                "gradient(): argument 'spacing' must be a number or a sequence of numbers or tensors, not a tensor of "
                 f"shape {list(spacing.shape)}"
             )
         spacing = spacing.item()

@@ -282,7 +282,8 @@ def index_reduce(
         raise NotImplementedError(
             f"\"index_reduce\" not implemented for 'Bool' with reduce={reduce!r}: convert to uint8"
         )
-    # It checks shapes and positions.
+    # They check positions and shapes.
+    input.detach().index_select(dim, index)
     input.detach().index_add(dim, index, source.detach())
     if not input.dim():
         rows = _reduced("index_reduce", input.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self)

@@ -1,5 +1,6 @@
 """Rows of a table by their indices."""
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -168,6 +169,17 @@ def embedding_bag(
         tensor([[2., 4.],
                 [4., 5.]])
     """
+    if weight.dtype == _core.int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None and not isinstance(per_sample_weights, Tensor):
+        raise TypeError(
+            f"embedding_bag(): argument 'per_sample_weights' must be Tensor, not {type(per_sample_weights).__name__}"
+        )
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
@@ -206,7 +218,8 @@ def embedding_bag(
     if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
         raise RuntimeError(
             f"Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-            f"'per_sample_weights'; but type {weight.dtype} does not equal {per_sample_weights.dtype}"
+            f"'per_sample_weights'; but type {type_name(weight.dtype)} does not equal "
+            f"{type_name(per_sample_weights.dtype)}"
         )
     count = weight.size(0)
     if padding_idx is not None:
