@@ -304,10 +304,10 @@ def gradient(
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if isinstance(spacing, Tensor):
-        if spacing.dim():
+        if spacing.dim() or spacing.requires_grad:
             raise TypeError(
                 "gradient(): argument 'spacing' must be a number or a sequence of numbers or tensors, not a tensor of "
-                f"shape {list(spacing.shape)}"
+                f"shape {list(spacing.shape)}{' that requires grad' if spacing.requires_grad else ''}"
             )
         spacing = spacing.item()
     several = isinstance(spacing, (list, tuple))
