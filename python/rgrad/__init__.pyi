@@ -174,7 +174,6 @@ from ._core import dropout as dropout
 from ._core import dsplit as dsplit
 from ._core import dstack as dstack
 from ._core import dtype as dtype
-from ._core import einsum as einsum
 from ._core import empty as empty
 from ._core import empty_cache as empty_cache
 from ._core import empty_like as empty_like
@@ -446,6 +445,7 @@ from ._core import where as where
 from ._core import xlogy as xlogy
 from ._core import zeros as zeros
 from ._core import zeros_like as zeros_like
+from ._einsum import einsum as einsum
 from ._elements import fill as fill
 from ._elements import float_power as float_power
 from ._elements import frexp as frexp

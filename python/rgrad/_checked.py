@@ -25,8 +25,13 @@ def _is_int(value: Any) -> bool:
     return True
 
 
+def _is_number(value: Any) -> bool:
+    """Whether it is a tensor that stands for a number: without dimensions, and without a history that would be lost."""
+    return isinstance(value, Tensor) and not value.dim() and not value.requires_grad
+
+
 def _is_float(value: Any) -> bool:
-    return isinstance(value, numbers.Real) or (isinstance(value, Tensor) and not value.dim())
+    return isinstance(value, numbers.Real) or _is_number(value)
 
 
 # What an annotation demands: the word of messages, and the test. Others, such as sequences, are left to the function.
@@ -34,7 +39,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Tensor": ("Tensor", lambda v: isinstance(v, Tensor)),
     "Tensor | float": ("Tensor or Number", lambda v: isinstance(v, (Tensor, numbers.Real))),
     "float | Tensor": ("Tensor or Number", lambda v: isinstance(v, (Tensor, numbers.Real))),
-    "float | str": ("float or str", lambda v: isinstance(v, (numbers.Real, str))),
+    "float | str": ("float or str", lambda v: isinstance(v, (numbers.Real, str)) or _is_number(v)),
     "bool": ("bool", lambda v: isinstance(v, bool)),
     "float": ("float", _is_float),
     "int": ("int", _is_int),
@@ -66,7 +71,8 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
     """Check a function's arguments, let their classes override it, and write what it gives to ``out``.
 
     Annotations are read as text (``from __future__ import annotations``): those of tensors, numbers, truth values and
-    strings are checked, with None where they allow it. The function itself never sees ``out``, whose annotation is
+    strings are checked, with None where they allow it. A tensor without dimensions that is given for a number is that
+    number. The function itself never sees ``out``, whose annotation is
     ``Tensor | None`` or ``tuple[Tensor, ...] | None``.
 
     Args:
@@ -83,6 +89,7 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
         texts = {p: function.__annotations__[p] for p in names}
         kinds = {p: _KINDS[t.removesuffix(" | None")] for p, t in texts.items() if t.removesuffix(" | None") in _KINDS}
         tests = {p: test for p, (_, test) in kinds.items()}
+        numeric = {p for p, (kind, _) in kinds.items() if kind in ("float", "float or str")}
         optional = {p for p, t in texts.items() if t.endswith(" | None")}
         operands = [p for p in names if texts[p] in ("Tensor", "Tensor | float")]
         any_operand = all(texts[p] == "Tensor | float" for p in operands)
@@ -102,6 +109,8 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
                 test = tests.get(parameter)
                 if test is not None and not test(value) and not (value is None and parameter in optional):
                     refuse(parameter, value, is_method)
+                if parameter in numeric and isinstance(value, Tensor):
+                    given[parameter] = value.item()
             if any_operand and not any(isinstance(given[p], Tensor) for p in operands):
                 found = " and ".join(type(given[p]).__name__ for p in operands)
                 raise TypeError(f"{name}(): one of the operands must be Tensor, but they are {found}")

@@ -15,6 +15,7 @@ VOLATILE = "volatile was removed and now has no effect. Use `with rgrad.no_grad(
 # writes to its tensor, and "j" the same as a function of `rgrad`.
 LATE: dict[str, dict[str, str]] = {
     "_core": dict.fromkeys(("addbmm", "addmm", "addr", "baddbmm", "renorm"), "i") | {"addmv": "ij", "ldexp": "ij"},
+    "_einsum": {"einsum": "f"},
     "_elements": {
         "fill": "f",
         "float_power": "fmi",

@@ -303,6 +303,13 @@ def gradient(
     if edge_order not in (1, 2):
         raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if isinstance(spacing, Tensor):
+        if spacing.dim() or spacing.requires_grad:
+            raise TypeError(
+                "gradient(): argument 'spacing' must be a number or a sequence of numbers or tensors, not a tensor of "
+                f"shape {list(spacing.shape)}{' that requires grad' if spacing.requires_grad else ''}"
+            )
+        spacing = spacing.item()
     several = isinstance(spacing, (list, tuple))
     spaces: list[Any] = (
         list(spacing) if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
@@ -474,7 +481,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         shape: The shape of the tensor.
 
     Returns:
-        A tensor of coordinates for each dimension, of the shape of ``indices``.
+        An int64 tensor of coordinates for each dimension, of the shape of ``indices``.
 
     Raises:
         TypeError: ``indices`` are no integers, or ``shape`` no sizes.
@@ -492,6 +499,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    # A smaller dtype may not hold the steps.
+    indices = indices.to(_core.int64)
     return tuple((indices // step) % size for step, size in zip(steps, sizes, strict=True))
 
 

@@ -179,8 +179,8 @@ def _check_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor
             f"Dimension out of range (expected to be in range of [{-max(input.dim(), 1)}, {max(input.dim(), 1) - 1}], "
             f"but got {dim})"
         )
-    if index.dtype != _core.int64:
-        raise RuntimeError(f"{name}(): Expected dtype int64 for index")
+    if index.numel() and index.dtype not in (_core.int32, _core.int64):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, got {index.dtype}")
     if src.dtype != input.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     return dim % max(input.dim(), 1)
@@ -202,7 +202,8 @@ def scatter_reduce(
     Args:
         input: A tensor.
         dim: The dimension of the positions.
-        index: Positions, int64; its sizes are at most those of ``src``, and, but for ``dim``, those of ``input``.
+        index: Positions, int32 or int64; its sizes are at most those of ``src``, and, but for ``dim``, those of
+            ``input``.
         src: A tensor of the same dtype.
         reduce: ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
         include_self: Whether the elements of ``input`` belong to what is combined.
@@ -221,6 +222,7 @@ def scatter_reduce(
         tensor([6., 5.])
     """
     dim = _check_reduce("scatter", input, dim, index, src)
+    index = index.to(_core.int64)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     # It checks shapes and positions.
@@ -274,11 +276,20 @@ def index_reduce(
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}")
     if index.dtype not in (_core.int32, _core.int64):
         raise RuntimeError("index_reduce(): Expected dtype int32/int64 for index")
-    dim = _check_reduce("index_reduce", input, dim, index.to(_core.int64), source)
-    # It checks shapes and positions.
+    dim = _check_reduce("index_reduce", input, dim, index, source)
+    index = index.to(_core.int64)
+    if input.dtype == _core.bool and (reduce == "mean" or not include_self):
+        raise NotImplementedError(
+            f"\"index_reduce\" not implemented for 'Bool' with reduce={reduce!r}: convert to uint8"
+        )
+    # They check positions and shapes.
+    input.detach().index_select(dim, index)
     input.detach().index_add(dim, index, source.detach())
+    if not input.dim():
+        rows = _reduced("index_reduce", input.reshape(1), 0, index.reshape(1), source.reshape(1), reduce, include_self)
+        return rows.reshape(())
     shape = [-1 if d == dim else 1 for d in range(source.dim())]
-    places = index.to(_core.int64).reshape(shape).expand(source.shape)
+    places = index.reshape(shape).expand(source.shape)
     return _reduced("index_reduce", input, dim, places, source, reduce, include_self)
 
 

@@ -146,7 +146,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: T
         out: Where the result is written.
 
     Returns:
-        The solutions, of shape ``(*, n, k)``.
+        The solutions, of shape ``(*, n, k)``. The gradient of the triangle that is not read is 0.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
 
     Example:
         >>> rgrad.cholesky_solve(rgrad.ones(2, 1), 2 * rgrad.eye(2))
@@ -169,7 +172,10 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
         out: Where the result is written.
 
     Returns:
-        The inverse, of the same shape.
+        The inverse, of the same shape. The gradient of the triangle that is not read is 0.
+
+    Raises:
+        LinAlgError: The diagonal has a zero.
 
     Example:
         >>> rgrad.cholesky_inverse(2 * rgrad.eye(2))
@@ -177,6 +183,16 @@ def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None =
                 [0.0000, 0.2500]])
     """
     input = check_matrix("cholesky_inverse", input, square=True)
+    # Inside of a transform values decide nothing: a zero gives infinities or nan there.
+    if input.device.type != "meta" and input.numel() and _core._level_of(input) == 0:
+        zero = (input.detach().diagonal(dim1=-2, dim2=-1) == 0).reshape(-1, input.shape[-1])
+        if bool(zero.any()):
+            at, place = (int(i) for i in zero.nonzero()[0])
+            batch = f"(Batch element {at}): " if input.dim() > 2 else ""
+            raise LinAlgError(
+                f"cholesky_inverse: {batch}The diagonal element {place + 1} is zero, the inversion could not be "
+                "completed because the input matrix is singular."
+            )
     return cholesky_solve(eye_like(input, input.shape[-1]), input, upper)
 
 

@@ -45,6 +45,7 @@ _KERNELS = {
     "geqrf_cpu": ("linalg.qr",),
     "cholesky_cpu": ("linalg.cholesky",),
     "cholesky_inverse_out_cpu": ("cholesky_inverse",),
+    "cholesky_solve_cpu": ("cholesky_solve",),
     "triangular_solve_cpu": ("linalg.solve_triangular",),
 }
 
@@ -68,6 +69,7 @@ def check_dtype(name: str, A: Tensor) -> Tensor:
             "linalg.lu",
             "linalg.lu_factor",
             "cholesky_inverse",
+            "cholesky_solve",
             "linalg.solve_triangular",
         ):
             kernel = next(k for k, names in _KERNELS.items() if name in names)

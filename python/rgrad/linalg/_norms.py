@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,15 @@ from ._solve import _inv
 from ._spectrum import _svd_apply
 
 _Dims = int | Sequence[int] | None
+
+
+def _listed(name: str, dim: Any) -> tuple[int, ...]:
+    """One dimension, which may be a tensor without dimensions, or several."""
+    if isinstance(dim, int) or (isinstance(dim, Tensor) and not dim.dim()):
+        dim = (dim,)
+    if not isinstance(dim, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'dim' must be int or tuple of ints, not {type(dim).__name__}")
+    return tuple(operator.index(d) for d in dim)
 
 
 def _checked(name: str, x: Any, dtype: Any) -> Tensor:
@@ -64,7 +74,7 @@ def vector_norm(
         tensor(5.)
     """
     x = _checked("linalg.vector_norm", x, dtype)
-    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(x.dim())) if dim is None else list(_listed("linalg_vector_norm", dim))
     dims = dims or list(range(x.dim()))
     if (ord < 0 or ord == math.inf) and any(not x.shape[d] for d in dims):
         raise RuntimeError(
@@ -125,7 +135,9 @@ def matrix_norm(
         tensor(4.)
     """
     A = _checked("linalg.matrix_norm", A, dtype)
-    first, second = _matrix_dims("linalg.matrix_norm", A, dim)
+    if not isinstance(dim, (tuple, list)):
+        raise TypeError(f"linalg_matrix_norm(): argument 'dim' must be tuple of two ints, not {type(dim).__name__}")
+    first, second = _matrix_dims("linalg.matrix_norm", A, _listed("linalg_matrix_norm", dim))
     orders: tuple[Any, ...] = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
     if ord not in orders:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -181,7 +193,7 @@ def norm(
         tensor(5.)
     """
     A = _checked("linalg.norm", A, dtype)
-    dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = None if dim is None else _listed("linalg_norm", dim)
     if ord is None:
         return vector_norm(A, 2, dims, keepdim)
     if dims is not None and len(dims) not in (1, 2):

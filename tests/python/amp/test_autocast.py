@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import rgrad
+from fresh import run
 from rgrad import Tensor
 
 F = rgrad.nn.functional
@@ -75,3 +76,15 @@ def test_the_cpu_is_left_alone() -> None:
     a = matrix("cpu", rgrad.float32)
     with rgrad.autocast("wgpu"):
         assert (a @ a).dtype == rgrad.float32
+
+
+@pytest.mark.parametrize("opens", ['rgrad.autocast("cpu").__enter__()', 'rgrad.set_autocast_enabled("cpu", True)'])
+def test_a_program_may_end_inside_of_autocast(opens: str) -> None:
+    """Its weights, which the context has converted and kept, are objects of Python."""
+    code = f"""
+        import rgrad
+        context = {opens}
+        weight = rgrad.nn.Parameter(rgrad.ones(3, 3))
+        print((weight @ weight).dtype)
+    """
+    assert run(code) == "rgrad.bfloat16\n"

@@ -296,3 +296,37 @@ def test_slots_of_all_classes_end_with_the_object_even_while_an_exception_passes
         fails()
     gc.collect()
     assert [w() for w in watched] == [None] * 3
+
+
+def held_after_collections():
+    for _ in range(3):
+        gc.collect()
+    return rgrad.memory_allocated()
+
+
+def of_a_leaf():
+    x = rgrad.ones(1000, requires_grad=True)
+    return (x * x * x).sum()
+
+
+def of_two_leaves():
+    x, w = (rgrad.ones(1000, requires_grad=True) for _ in range(2))
+    return (x * w).exp().sum()
+
+
+def of_a_result_that_keeps_its_gradient():
+    y = (rgrad.ones(1000, requires_grad=True) * 2).sin()
+    y.retain_grad()
+    return y.exp().sum()
+
+
+@pytest.mark.xfail(strict=True, reason="no object shows the collector the leaf that the graph of its gradient holds")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("made", [of_a_leaf, of_two_leaves, of_a_result_that_keeps_its_gradient])
+def test_a_gradient_with_history_of_what_has_no_object_any_more(made):
+    """The objects of leaves are gone before their gradients come, whose graphs hold the leaves."""
+    made().backward(create_graph=True)
+    before = held_after_collections()
+    for _ in range(5):
+        made().backward(create_graph=True)
+    assert held_after_collections() == before

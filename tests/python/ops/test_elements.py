@@ -176,3 +176,10 @@ def test_numbers_are_not_cut_to_the_integers_beside_them() -> None:
     x = rgrad.tensor([1, 2], dtype=rgrad.uint8)
     assert rgrad.special.chebyshev_polynomial_w(x, -1).tolist() == [0.0, 0.0]
     assert rgrad.special.xlog1py(x, 0.5).tolist() == pytest.approx([np.log(1.5), 2 * np.log(1.5)])
+
+
+def test_coordinates_of_positions_of_small_integers() -> None:
+    """They are int64, as the steps between rows may be more than the dtype of the positions holds."""
+    made = rgrad.unravel_index(rgrad.tensor([5, 100], dtype=rgrad.int8), (3, 4, 300))
+    assert [m.tolist() for m in made] == [[0, 0], [0, 0], [5, 100]]
+    assert {m.dtype for m in made} == {rgrad.int64}

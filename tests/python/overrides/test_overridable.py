@@ -116,7 +116,8 @@ def test_the_direct_call_gives_what_the_function_gives() -> None:
 def test_functions_of_the_python_layer_use_the_decorator() -> None:
     """Those that ask handlers themselves.
 
-    They are the decorator, users' own, ``grad``, whose tensors come in sequences, and forms made of other functions.
+    They are the decorator, users' own, ``grad`` and ``einsum``, whose tensors come in sequences, and forms made of
+    other functions.
     """
 
     def asks(file: Path) -> bool:
@@ -124,6 +125,7 @@ def test_functions_of_the_python_layer_use_the_decorator() -> None:
 
     asking = {name for name, file in sources().items() if asks(file)}
     assert asking == {
+        "rgrad._einsum",
         "rgrad._overridable",
         "rgrad._writes",
         "rgrad.autograd.backward",

@@ -3,6 +3,7 @@
 import math
 
 from ... import _core
+from ..._composed import type_name
 from ..._core import Tensor
 from ..._overridable import overridable
 from ...amp.autocast_mode import autocast
@@ -42,7 +43,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     dtype = _core.result_type(x1, x2)
     if not dtype.is_floating_point:
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {type_name(dtype)}")
     x1, x2 = _core.broadcast_tensors(x1.to(dtype), x2.to(dtype))
     norm1 = _at_least(x1.norm(2, dim, keepdim=True), eps)
     norm2 = _at_least(x2.norm(2, dim, keepdim=True), eps)
@@ -131,7 +132,7 @@ def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Tensor:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode: expected one of {', '.join(_MODES)}")
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {type_name(x.dtype)}")
     for name, x in (("X1", x1), ("X2", x2)):
         if x.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
@@ -140,7 +141,9 @@ def _cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Tensor:
     if not p >= 0:
         raise RuntimeError(f"cdist only supports non-negative p values: got {p}")
     if x1.dtype != x2.dtype:
-        raise RuntimeError(f"expected scalar type {x1.dtype} but found {x2.dtype}: cdist takes one dtype")
+        raise RuntimeError(
+            f"expected scalar type {type_name(x1.dtype)} but found {type_name(x2.dtype)}: cdist takes one dtype"
+        )
     by_product = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(x1.size(-2), x2.size(-2)) > 25)
     if p == 2 and by_product:
         return _euclidean(x1, x2)
@@ -168,7 +171,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if input.dim() != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f"pdist only supports floating-point dtypes: got {input.dtype}")
+        raise RuntimeError(f"pdist only supports floating-point dtypes: got {type_name(input.dtype)}")
     if not p >= 0:
         raise RuntimeError(f"pdist only supports non-negative p values: got {p}")
     count = input.size(0)

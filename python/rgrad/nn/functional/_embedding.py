@@ -1,22 +1,24 @@
 """Rows of a table by their indices."""
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
 from ... import _core
+from ..._composed import type_name
 from ..._core import Tensor
 from ..._overridable import overridable
 
 
-def _check(name: str, input: Tensor, weight: Tensor, sparse: bool) -> None:
+def _check(name: str, dtype: Any, weight: Tensor, sparse: bool) -> None:
     if sparse:
         raise NotImplementedError(
             f"{name}: there are no sparse gradients; with sparse=False the gradient of the table is a dense tensor"
         )
-    if input.dtype not in (_core.int64, _core.int32):
+    if dtype not in (_core.int64, _core.int32):
         raise RuntimeError(
             f"Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{input.dtype} instead (while checking arguments for {name})"
+            f"{type_name(dtype)} instead (while checking arguments for {name})"
         )
     if weight.dim() != 2:
         raise RuntimeError(f"'weight' must be 2-D: {name} got a {weight.dim()}-D table")
@@ -93,7 +95,7 @@ def embedding(
         if not -count <= padding_idx < count:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= count
-    _check("embedding", input, weight, sparse)
+    _check("embedding", input.dtype, weight, sparse)
     index = input.reshape(-1).to(_core.int64)
     if max_norm is not None:
         _limit_norms(weight, index, max_norm, norm_type)
@@ -140,7 +142,8 @@ def embedding_bag(
     """Compute sums, means or maxima of bags of rows of a table.
 
     Args:
-        input: int64 or int32 indices: of shape ``(B, L)``, a bag in each row, or all in one dimension.
+        input: int64 or int32 indices: of shape ``(B, L)``, a bag in each row, or all in one dimension; these may be of
+            any other dtype that is promoted to one of these two with that of the offsets.
         weight: The table, of shape ``(V, D)``.
         offsets: Where each bag starts in a vector of indices; the first is 0.
         max_norm: Rows that are used and have a larger norm are scaled to it, in place, before.
@@ -166,6 +169,17 @@ def embedding_bag(
         tensor([[2., 4.],
                 [4., 5.]])
     """
+    if weight.dtype == _core.int64 and input.is_floating_point():
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
+            "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
+    if per_sample_weights is not None and not isinstance(per_sample_weights, Tensor):
+        raise TypeError(
+            f"embedding_bag(): argument 'per_sample_weights' must be Tensor, not {type(per_sample_weights).__name__}"
+        )
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
@@ -198,11 +212,14 @@ def embedding_bag(
             f"embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}')."
         )
-    _check("embedding_bag", input, weight, sparse)
+    # Indices and offsets are promoted to one dtype.
+    kind = input.dtype if offsets is None else _core.promote_types(input.dtype, offsets.dtype)
+    _check("embedding_bag", kind, weight, sparse)
     if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
         raise RuntimeError(
             f"Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-            f"'per_sample_weights'; but type {weight.dtype} does not equal {per_sample_weights.dtype}"
+            f"'per_sample_weights'; but type {type_name(weight.dtype)} does not equal "
+            f"{type_name(per_sample_weights.dtype)}"
         )
     count = weight.size(0)
     if padding_idx is not None:

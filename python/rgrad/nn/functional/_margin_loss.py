@@ -1,12 +1,10 @@
 """Losses of margins: of scores that should differ, of pairs and of triplets."""
 
 from collections.abc import Callable
-from typing import Any
 
 from ... import _core
 from ..._core import Tensor
 from ..._overridable import overridable
-from ...overrides import wrap_torch_function
 from .._reduction import reduced, reduction_of
 from ._activation import logsigmoid
 from ._distance import pairwise_distance
@@ -426,12 +424,7 @@ def _triplets(
     return reduced((margin + near - far).clamp(min=0), reduction)
 
 
-def _tensors(anchor: Tensor, positive: Tensor, negative: Tensor, **settings: Any) -> tuple[Tensor, ...]:
-    return anchor, positive, negative
-
-
-# The other decorator knows no parameters that are given by keyword only.
-@wrap_torch_function(_tensors)
+@overridable("anchor", "positive", "negative")
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

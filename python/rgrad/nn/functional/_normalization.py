@@ -141,6 +141,7 @@ def batch_norm(
         A tensor of the shape of ``input``.
 
     Raises:
+        IndexError: The input has less than two dimensions.
         RuntimeError: A tensor does not have an element for each channel, or there are no running statistics outside of
             training.
         ValueError: A channel has one element in training, ``eps`` is not positive in training, or one of the running
@@ -153,6 +154,8 @@ def batch_norm(
     """
     if training:
         shape = input.shape
+        if not shape:
+            raise IndexError("batch_norm: tuple index out of range: expected an input of shape (N, C, *), got []")
         _check_more_than_one(shape, shape[0] * _product(shape[2:]))
         _check_running(running_mean, running_var)
         if eps <= 0.0:

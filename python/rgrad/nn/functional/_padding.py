@@ -69,33 +69,35 @@ def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
     return _laid_out_as(input, result) if max(pad, default=0) > 0 else result.clone()
 
 
+def _side(mode: str, x: Tensor, d: int, count: int, at_end: bool) -> Tensor:
+    """What reflection or replication puts at one end of a dimension."""
+    size = x.size(d)
+    if mode == "reflect":
+        return x.narrow(d, size - 1 - count if at_end else 1, count).flip(d)
+    return x.narrow(d, size - 1 if at_end else 0, 1).expand(*x.shape[:d], count, *x.shape[d + 1 :])
+
+
 def _pieces(mode: str, x: Tensor, d: int, before: int, after: int) -> list[Tensor]:
     """What the padded tensor is made of along one dimension."""
     size = x.size(d)
-    middle = x.narrow(d, max(-before, 0), size - max(-before, 0) - max(-after, 0))
-    parts = [middle]
-    if mode == "reflect":
-        if before > 0:
-            parts.insert(0, x.narrow(d, 1, before).flip(d))
-        if after > 0:
-            parts.append(x.narrow(d, size - 1 - after, after).flip(d))
-    elif mode == "replicate":
-
-        def edge(at: int, n: int) -> Tensor:
-            return x.narrow(d, at, 1).expand(*x.shape[:d], n, *x.shape[d + 1 :])
-
-        if before > 0:
-            parts.insert(0, edge(0, before))
-        if after > 0:
-            parts.append(edge(size - 1, after))
-    else:
+    low, high = max(-before, 0), size - max(-after, 0)
+    if mode == "circular":
         # What is repeated is taken from what is left of the tensor.
-        low, high = max(-before, 0), size - max(-after, 0)
+        parts = [x.narrow(d, low, high - low)]
         if before > 0:
             parts.insert(0, x.narrow(d, high - before, before))
         if after > 0:
             parts.append(x.narrow(d, low, after))
-    return parts
+        return parts
+    parts = [x.narrow(d, low, high - low)] if low < high else []
+    # What one side takes away beyond the tensor is taken from the padding of the other.
+    if before > 0:
+        left = _side(mode, x, d, before, False)
+        parts.insert(0, left if high >= 0 else left.narrow(d, 0, before + high))
+    if after > 0:
+        right = _side(mode, x, d, after, True)
+        parts.append(right if low <= size else right.narrow(d, low - size, after + size - low))
+    return parts or [x.narrow(d, 0, 0)]
 
 
 def _without_graph(mode: str, input: Tensor, sides: Sequence[tuple[int, int, int]]) -> Tensor:
@@ -131,33 +133,37 @@ def _without_graph(mode: str, input: Tensor, sides: Sequence[tuple[int, int, int
     return result
 
 
-def _check_sides(mode: str, input: Tensor, d: int, before: int, after: int) -> None:
-    size = input.size(d)
-    if mode == "circular":
-        if before > size or after > size:
+def _check_sides(mode: str, input: Tensor, sides: Sequence[tuple[int, int, int]]) -> None:
+    for d, before, after in sides:
+        size = input.size(d)
+        if mode == "circular":
+            _check_circular(d, size, before, after)
+        elif size == 0:
             raise RuntimeError(
-                f"Padding value causes wrapping around more than once.: got paddings {before} and {after} at dimension "
-                f"{d} of size {size}"
+                f"Expected a tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
+                f"{list(input.shape)}"
             )
-        if size + before + after < 0:
+        elif mode == "reflect" and (before >= size or after >= size):
             raise RuntimeError(
-                f"Negative padding value is resulting in an empty dimension: got paddings {before} and {after} at "
-                f"dimension {d} of size {size}"
+                f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"({before}, {after}) at dimension {d} of input {list(input.shape)}"
             )
-        return
-    if size == 0:
+    made = {d: input.size(d) + before + after for d, before, after in sides}
+    # Of several dimensions some may become empty.
+    if mode != "circular" and (min(made.values()) < 0 or max(made.values()) < 1):
+        d, small = min(made.items(), key=lambda item: item[1])
+        raise RuntimeError(f"input ({input.size(d)}) is too small. Calculated output size of dimension {d}: {small}")
+
+
+def _check_circular(d: int, size: int, before: int, after: int) -> None:
+    given = f"got paddings {before} and {after} at dimension {d} of size {size}"
+    if size + before + after < 0:
+        raise RuntimeError(f"Negative padding value is resulting in an empty dimension: {given}")
+    # Beyond that PyTorch, too, raises, or reads memory that it has not written.
+    left = max(size + min(before, 0) + min(after, 0), 0)
+    if max(before, after, 0) > left:
         raise RuntimeError(
-            f"Expected a tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
-            f"{list(input.shape)}"
-        )
-    if mode == "reflect" and (before >= size or after >= size):
-        raise RuntimeError(
-            f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({before}, {after}) at dimension {d} of input {list(input.shape)}"
-        )
-    if size + before + after < 1 or before <= -size or after <= -size:
-        raise RuntimeError(
-            f"input ({size}) is too small. Calculated output size of dimension {d}: {size + before + after}"
+            f"Padding value causes wrapping around more than once.: {given}, of which {left} elements are left"
         )
 
 
@@ -220,8 +226,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode != "circular" and input.dtype == _core.bool:
         raise NotImplementedError(f"pad: mode {mode} is not implemented for bool")
     sides = [(input.dim() - 1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(count)]
-    for d, before, after in sides:
-        _check_sides(mode, input, d, before, after)
+    _check_sides(mode, input, sides)
     is_plain = not (input.requires_grad and _core.is_grad_enabled()) and _core._level_of(input) == 0
     if is_plain and input.device.type == "cpu" and min(pad) >= 0 and max(pad) > 0:
         return _without_graph(mode, input, sides)

@@ -177,10 +177,10 @@ class RNNBase(Module):
 
         Raises:
             RuntimeError: The input has another rank or size.
-            ValueError: It has another dtype.
+            ValueError: It has another dtype, and autocast is off.
         """
         weight = getattr(self, self._flat_weights_names[0])
-        if input.dtype != weight.dtype:
+        if input.dtype != weight.dtype and not _core._autocasts():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). "
                 f"Convert input: input.to({weight.dtype}), or convert model: model.to({input.dtype})"
@@ -298,6 +298,21 @@ class RNNBase(Module):
             raise RuntimeError(f"For {what} input, hx should also be {input.dim()}-D but got {hx.dim()}-D tensor")
         return not batched
 
+    def _autocast(self, input: Tensor, hx: Tensor, weights: list[Any]) -> tuple[Tensor, Tensor, list[Any]]:
+        """What a network other than an LSTM takes under autocast, in the dtype of its result.
+
+        PyTorch runs the products in the smaller type, and of GRUs the rest in the type to which that and the state are
+        promoted. Here all is in the type of the result.
+        """
+        device = input.device.type
+        given = (input, hx, *weights)
+        if not _core.is_autocast_enabled(device) or any(t.dtype == _core.float64 for t in given):
+            return input, hx, weights
+        kind = _core.get_autocast_dtype(device)
+        if self.mode == "GRU":
+            kind = _core.promote_types(kind, hx.dtype)
+        return input.to(kind), hx.to(kind), [w.to(kind) for w in weights]
+
     def _run(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """Run the network.
 
@@ -338,11 +353,13 @@ class RNNBase(Module):
             hx = self.permute_hidden(hx, order)
         self.check_forward_args(input, hx, sizes)
         rest = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
-        call = _NETWORKS[self.mode]
+        call, weights = _NETWORKS[self.mode], self._flat_weights
+        if _core._autocasts() and not lstm:
+            input, hx, weights = self._autocast(input, hx, weights)
         if packed:
-            out, *last = call(input, sizes, hx, self._flat_weights, *rest)
+            out, *last = call(input, sizes, hx, weights, *rest)
         else:
-            out, *last = call(input, hx, self._flat_weights, *rest, self.batch_first)
+            out, *last = call(input, hx, weights, *rest, self.batch_first)
         state: Any = tuple(last) if lstm else last[0]
         if packed:
             return PackedSequence(out, sizes, order, back), self.permute_hidden(state, back)
