@@ -211,6 +211,12 @@ def long_assertions() -> int:
     return call(["cargo", "test", "--workspace", "--no-fail-fast"], extra={"CARGO_PROFILE_DEV_OVERFLOW_CHECKS": "true"})
 
 
+def long_loom() -> int:
+    """Every order in which threads can run the crate's own handles and locks, by the model checker loom."""
+    extra = {"RUSTFLAGS": "--cfg loom", "CARGO_TARGET_DIR": str(ROOT / "target" / "loom")}
+    return call(["cargo", "test", "--release", "--manifest-path", "tests/loom/Cargo.toml"], extra=extra)
+
+
 LONG: dict[str, tuple[str, Callable[[], int]]] = {
     "python": ("Every combination of operation, dtype and layout", long_python),
     "oracle": ("The same beside PyTorch", long_oracle),
@@ -219,6 +225,7 @@ LONG: dict[str, tuple[str, Callable[[], int]]] = {
     "stress": ("Threads against each other for a minute", long_stress),
     "fuzz": ("Broken input for what reads files and bytes", long_fuzz),
     "accuracy": ("Every float32 through every row", long_accuracy),
+    "loom": ("Models of handles and locks", long_loom),
     "assertions": ("Rust tests with assertions in kernels", long_assertions),
     "sanitize": ("Rust tests under AddressSanitizer", lambda: run_sanitize([])),
 }

@@ -20,13 +20,13 @@ from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
 from .autograd.backward import V as _V
 
 class ArgumentTypeError(RgradError, TypeError):
-    """An rgrad error of kind Type; a TypeError."""
+    """An argument has a type that the function does not take."""
 
 class ArgumentValueError(RgradError, ValueError):
-    """An rgrad error of kind Value; a ValueError."""
+    """An argument has a value that the function does not take."""
 
 class DTypeError(RgradError, RuntimeError):
-    """An rgrad error of kind DType; a RuntimeError."""
+    """Dtypes do not fit each other or the operation."""
 
 @final
 class DisableTorchFunction:
@@ -70,7 +70,7 @@ class Generator:
         """
 
 class GraphError(RgradError, RuntimeError):
-    """An rgrad error of kind Graph; a RuntimeError."""
+    """A backward pass or a record of operations is not possible."""
 
 @final
 class HookHandle:
@@ -86,10 +86,10 @@ class HookHandle:
         """Removes the hook. A second call has no effect."""
 
 class InternalError(RgradError, RuntimeError):
-    """An rgrad error of kind Internal; a RuntimeError."""
+    """A fault of rgrad itself: please report it with the message."""
 
 class MissingError(RgradError, NotImplementedError):
-    """An rgrad error of kind NotImplemented; a NotImplementedError."""
+    """The operation does not exist for this dtype, device or form."""
 
 @disjoint_base
 class Node:
@@ -126,13 +126,13 @@ class Node:
         """The leaf of an `AccumulateGrad` node."""
 
 class OperationError(RgradError, RuntimeError):
-    """An rgrad error of kind Runtime; a RuntimeError."""
+    """An operation cannot be done for another reason, which the message says."""
 
 class OutOfMemoryError(RgradError, MemoryError):
-    """An rgrad error of kind Memory; a MemoryError."""
+    """There is not enough memory on the device."""
 
 class OutOfRangeError(RgradError, IndexError):
-    """An rgrad error of kind Index; a IndexError."""
+    """An index or a dimension is out of range."""
 
 class RgradError(Exception):
     """Base of every error that rgrad itself raises; each also derives from the builtin that PyTorch raises."""
@@ -159,7 +159,7 @@ class SavedTensor:
         """The hook that `data` will be given to, or None."""
 
 class ShapeError(RgradError, RuntimeError):
-    """An rgrad error of kind Shape; a RuntimeError."""
+    """Sizes do not fit each other or the operation."""
 
 @disjoint_base
 class Tensor:

@@ -174,7 +174,7 @@ fn gather_checked(x: &Tensor, dim: usize, index: &Tensor) -> Result<Tensor> {
 pub fn take_along_dim(x: &Tensor, index: &Tensor, dim: Option<i64>) -> Result<Tensor> {
     let Some(dim) = dim else {
         let (x, i) = (shape::ravel(x)?, shape::ravel(index)?);
-        return take_along_dim(&x, &i, Some(0));
+        return take_along_dim(&x, &checked_index("gather", &x, &i)?, Some(0));
     };
     let (xs, is) = (x.shape(), index.shape());
     if xs.len() != is.len() {

@@ -51,7 +51,7 @@ pub fn masked_select(x: &Tensor, mask: &Tensor) -> Result<Tensor> {
     }
     if mask.level() > 0 && mask.is_batched() {
         return Err(Error::runtime(
-            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask). We cannot support this because for each batch this would \
+            "vmap: Attempted to vmap over `mask` in masked_select(self, mask). We cannot support this because for each batch this would \
              return a differently shaped Tensor; use where(mask, ...) instead.",
         ));
     }

@@ -10,18 +10,18 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-/// Kind, class name, and the built-in base class that a PyTorch user would catch.
-const CLASSES: [(ErrorKind, &str, &str); 10] = [
-    (ErrorKind::Shape, "ShapeError", "RuntimeError"),
-    (ErrorKind::DType, "DTypeError", "RuntimeError"),
-    (ErrorKind::Graph, "GraphError", "RuntimeError"),
-    (ErrorKind::Runtime, "OperationError", "RuntimeError"),
-    (ErrorKind::Index, "OutOfRangeError", "IndexError"),
-    (ErrorKind::Value, "ArgumentValueError", "ValueError"),
-    (ErrorKind::Type, "ArgumentTypeError", "TypeError"),
-    (ErrorKind::NotImplemented, "MissingError", "NotImplementedError"),
-    (ErrorKind::Memory, "OutOfMemoryError", "MemoryError"),
-    (ErrorKind::Internal, "InternalError", "RuntimeError"),
+/// Kind, class name, the built-in base class that a PyTorch user would catch, and when it is raised.
+const CLASSES: [(ErrorKind, &str, &str, &str); 10] = [
+    (ErrorKind::Shape, "ShapeError", "RuntimeError", "Sizes do not fit each other or the operation."),
+    (ErrorKind::DType, "DTypeError", "RuntimeError", "Dtypes do not fit each other or the operation."),
+    (ErrorKind::Graph, "GraphError", "RuntimeError", "A backward pass or a record of operations is not possible."),
+    (ErrorKind::Runtime, "OperationError", "RuntimeError", "An operation cannot be done for another reason, which the message says."),
+    (ErrorKind::Index, "OutOfRangeError", "IndexError", "An index or a dimension is out of range."),
+    (ErrorKind::Value, "ArgumentValueError", "ValueError", "An argument has a value that the function does not take."),
+    (ErrorKind::Type, "ArgumentTypeError", "TypeError", "An argument has a type that the function does not take."),
+    (ErrorKind::NotImplemented, "MissingError", "NotImplementedError", "The operation does not exist for this dtype, device or form."),
+    (ErrorKind::Memory, "OutOfMemoryError", "MemoryError", "There is not enough memory on the device."),
+    (ErrorKind::Internal, "InternalError", "RuntimeError", "A fault of rgrad itself: please report it with the message."),
 ];
 
 static TYPES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
@@ -43,10 +43,9 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ))?;
     m.add("RgradError", &base)?;
     let mut types = Vec::new();
-    for (kind, name, builtin) in CLASSES {
-        let doc = format!("An rgrad error of kind {kind:?}; a {builtin}.");
+    for (_, name, builtin, doc) in CLASSES {
         let bases = PyTuple::new(py, [base.clone(), builtins.getattr(builtin)?])?;
-        let class = make.call1((name, bases, namespace(&doc)?))?.cast_into::<PyType>()?;
+        let class = make.call1((name, bases, namespace(doc)?))?.cast_into::<PyType>()?;
         m.add(name, &class)?;
         types.push(class.unbind());
     }

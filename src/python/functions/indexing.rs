@@ -394,7 +394,7 @@ impl PyTensor {
 fn choose(py: Python<'_>, condition: &Bound<'_, PyTensor>, a: Arg<'_>, b: Arg<'_>) -> PyObjResult {
     let c = PyTensor::of(condition);
     if c.dtype() == DType::U8 {
-        warn(py, c"where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version. Use a boolean condition instead.")?;
+        warn(py, c"where received a uint8 condition tensor. This behavior is deprecated. Use a boolean condition instead.")?;
         let truth = crate::autograd::primitives::cast(c, DType::Bool)?;
         return wrap(py, pw::where_(&truth, a, b)?);
     }

@@ -347,6 +347,10 @@ impl PyTensor {
                 None => Err(PyValueError::new_err(format!("invalid type: '{text}'"))),
             };
         }
+        if d.is(slf.py().get_type::<PyTensor>()) {
+            // As in PyTorch: tensors of this class are made on the CPU, in the default dtype.
+            return wrap(slf.py(), primitives::to_device(&primitives::cast(Self::of(slf), pw::default_dtype())?, Device::CPU)?);
+        }
         // The type objects `FloatTensor` ... name their dtype.
         let named = if d.is_instance_of::<pyo3::types::PyType>() { d.getattr_opt("dtype")? } else { None };
         to_dtype(slf, dtype_of(named.as_ref().unwrap_or(d), "type()")?, false)

@@ -54,8 +54,7 @@ impl Seen {
 
 fn value() -> (Handle<Value>, Seen) {
     let (ended, let_go) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let value =
-        Value { used: UnsafeCell::new(7), ended: ended.clone(), let_go: let_go.clone(), object: Mutex::new(None) };
+    let value = Value { used: UnsafeCell::new(7), ended: ended.clone(), let_go: let_go.clone(), object: Mutex::new(None) };
     // SAFETY: all of the value is written.
     let handle = unsafe { Handle::emplace(|place: *mut Value| place.write(value)) };
     (handle, Seen { ended, let_go })

@@ -320,7 +320,6 @@ def of_a_result_that_keeps_its_gradient():
     return y.exp().sum()
 
 
-@pytest.mark.xfail(strict=True, reason="no object shows the collector the leaf that the graph of its gradient holds")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("made", [of_a_leaf, of_two_leaves, of_a_result_that_keeps_its_gradient])
 def test_a_gradient_with_history_of_what_has_no_object_any_more(made):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -13,8 +13,6 @@ import rgrad.nn.functional as F
 
 DTYPES = ("int64", "int32", "uint8", "bool", "int16", "int8", "float32")
 LONG, BOTH, WHOLE = ("int64",), ("int64", "int32"), ("int64", "int32", "uint8", "int16", "int8")
-# In the native module an index of int32 is checked by the kernel, which takes int64 alone.
-NATIVE = pytest.mark.xfail(strict=True, reason="the native gather and scatter do not convert positions of int32")
 
 
 class Row(NamedTuple):
@@ -24,7 +22,6 @@ class Row(NamedTuple):
     takes: tuple[str, ...]
     error: type[Exception] = RuntimeError
     match: str = ""
-    waits: bool = False
 
 
 def gradients(result: Any, *leaves: Any) -> tuple[Any, ...]:
@@ -36,20 +33,18 @@ ADD, LONG_ONLY = "Expected dtype int32/int64 for index", "Expected a long tensor
 MASK = "only supports boolean masks, but got mask with dtype"
 
 ROWS: dict[str, Row] = {
-    "gather": Row(lambda a: a.x.gather(1, a.square), BOTH, match=GATHER, waits=True),
-    "gather, gradient": Row(lambda a: gradients(a.leaf.gather(1, a.square), a.leaf), BOTH, match=GATHER, waits=True),
-    "scatter": Row(lambda a: a.x.scatter(1, a.square, a.s), BOTH, match=SCATTER, waits=True),
-    "scatter a number": Row(lambda a: a.x.scatter(1, a.square, 5.0), BOTH, match=SCATTER, waits=True),
-    "scatter_": Row(lambda a: a.x.scatter_(1, a.square, a.s), BOTH, match=SCATTER, waits=True),
-    "scatter with add": Row(lambda a: a.x.scatter(1, a.square, a.s, reduce="add"), BOTH, match=SCATTER, waits=True),
-    "scatter with multiply": Row(
-        lambda a: a.x.scatter(1, a.square, 2.0, reduce="multiply"), BOTH, match=SCATTER, waits=True
-    ),
+    "gather": Row(lambda a: a.x.gather(1, a.square), BOTH, match=GATHER),
+    "gather, gradient": Row(lambda a: gradients(a.leaf.gather(1, a.square), a.leaf), BOTH, match=GATHER),
+    "scatter": Row(lambda a: a.x.scatter(1, a.square, a.s), BOTH, match=SCATTER),
+    "scatter a number": Row(lambda a: a.x.scatter(1, a.square, 5.0), BOTH, match=SCATTER),
+    "scatter_": Row(lambda a: a.x.scatter_(1, a.square, a.s), BOTH, match=SCATTER),
+    "scatter with add": Row(lambda a: a.x.scatter(1, a.square, a.s, reduce="add"), BOTH, match=SCATTER),
+    "scatter with multiply": Row(lambda a: a.x.scatter(1, a.square, 2.0, reduce="multiply"), BOTH, match=SCATTER),
     "scatter, gradient": Row(
-        lambda a: gradients(a.leaf.scatter(1, a.square, a.source), a.leaf, a.source), BOTH, match=SCATTER, waits=True
+        lambda a: gradients(a.leaf.scatter(1, a.square, a.source), a.leaf, a.source), BOTH, match=SCATTER
     ),
-    "scatter_add": Row(lambda a: a.x.scatter_add(1, a.square, a.s), BOTH, match=SCATTER, waits=True),
-    "scatter_add_": Row(lambda a: a.x.scatter_add_(1, a.square, a.s), BOTH, match=SCATTER, waits=True),
+    "scatter_add": Row(lambda a: a.x.scatter_add(1, a.square, a.s), BOTH, match=SCATTER),
+    "scatter_add_": Row(lambda a: a.x.scatter_add_(1, a.square, a.s), BOTH, match=SCATTER),
     **{
         f"scatter_reduce {kind}": Row(
             lambda a, kind=kind: (
@@ -69,7 +64,7 @@ ROWS: dict[str, Row] = {
         LONG,
         match="dtype of indices should be Long",
     ),
-    "take_along_dim of all": Row(lambda a: rgrad.take_along_dim(a.x, a.i), BOTH, match="dtype", waits=True),
+    "take_along_dim of all": Row(lambda a: rgrad.take_along_dim(a.x, a.i), BOTH, match="dtype"),
     "index_select": Row(lambda a: a.x.index_select(1, a.i), BOTH, match="index_select.*Expected dtype int32 or int64"),
     "index_select, gradient": Row(
         lambda a: gradients(a.leaf.index_select(1, a.i), a.leaf), BOTH, match="Expected dtype int32 or int64 for index"
@@ -115,8 +110,8 @@ ROWS: dict[str, Row] = {
     "one_hot": Row(lambda a: F.one_hot(a.i, 3), LONG, match="one_hot is only applicable to index tensor of type Long"),
     "unravel_index": Row(lambda a: rgrad.unravel_index(a.i, (2, 3)), WHOLE, TypeError, "integer dtype"),
     "index_select of nothing": Row(lambda a: a.x.index_select(1, a.i[:0]), BOTH, match="Expected dtype int32 or int64"),
-    "scatter of nothing": Row(lambda a: a.x.scatter(1, a.i[:0, None], a.s[:0]), DTYPES, waits=True),
-    "gather of nothing": Row(lambda a: a.x.gather(1, a.i[:0, None]), DTYPES, waits=True),
+    "scatter of nothing": Row(lambda a: a.x.scatter(1, a.i[:0, None], a.s[:0]), DTYPES),
+    "gather of nothing": Row(lambda a: a.x.gather(1, a.i[:0, None]), DTYPES),
     "scatter_reduce of nothing": Row(lambda a: a.x.scatter_reduce(1, a.i[:0, None], a.s[:0], "amax"), DTYPES),
 }
 
@@ -130,13 +125,7 @@ def arguments(dtype: str) -> SimpleNamespace:
     return SimpleNamespace(x=x, i=i, square=i.expand(2, 2).contiguous(), s=s, m=m, leaf=leaf, source=source)
 
 
-def cases() -> Iterator[Any]:
-    for name, row in ROWS.items():
-        for dtype in DTYPES:
-            waits = row.waits and dtype != "int64" and dtype in row.takes
-            # Of nothing, a gather of int32 gives what it should.
-            waits = waits and (name, dtype) != ("gather of nothing", "int32")
-            yield pytest.param(name, dtype, marks=[NATIVE] if waits else [])
+CASES = [(name, dtype) for name in ROWS for dtype in DTYPES]
 
 
 def as_list(made: Any) -> Any:
@@ -144,7 +133,7 @@ def as_list(made: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.*uint8:UserWarning")
-@pytest.mark.parametrize(("name", "dtype"), list(cases()))
+@pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_dtypes_of_positions(name: str, dtype: str) -> None:
     row = ROWS[name]
     given = arguments(dtype)

@@ -21,7 +21,8 @@ DTYPES = [
 # `Name { field: ..`, `Some(..)`, types of Rust, and the words of what only rgrad can have caused. PyTorch writes a
 # tensor as `FloatTensor{[2, 3]}` and sizes as `Size([2, 3])`.
 INNER = re.compile(
-    r"no kernel takes|\b[A-Z]\w* \{|\b\w+: \w+ \{|\bSome\(|SmallVec|Request|internal|panicked|\b(rgrad\w*|core|alloc|std)::"
+    r"no kernel takes|\b[A-Z]\w* \{|\b\w+: \w+ \{|\bSome\(|SmallVec|Request|internal|panicked"
+    r"|\b(rgrad\w*|core|alloc|std)::"
 )
 
 

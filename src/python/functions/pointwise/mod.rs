@@ -116,7 +116,7 @@ pub(crate) fn into_out(py: Python<'_>, function: &str, result: &Tensor, inputs: 
                 &py.get_type::<pyo3::exceptions::PyUserWarning>(),
                 &CString::new(format!(
                     "An output with one or more elements was resized since it had shape {:?}, which does not match the required output shape \
-                     {:?}. This behavior is deprecated, and in a future release outputs will not be resized unless they have zero elements.",
+                     {:?}. This behavior is deprecated: pass an output of that shape, or one without elements.",
                     &target.shape()[..],
                     &result.shape()[..]
                 ))?,
