@@ -273,8 +273,7 @@ impl<T> SpinLock<T> {
 
     #[inline]
     fn take(&self) -> bool {
-        // A model check would let the first load see an old value again and again.
-        (cfg!(loom) || !self.taken.load(Ordering::Relaxed)) && !self.taken.swap(true, Ordering::Acquire)
+        !self.taken.load(Ordering::Relaxed) && !self.taken.swap(true, Ordering::Acquire)
     }
 
     #[inline]

@@ -223,8 +223,8 @@ extern "C" fn release(_: *mut std::ffi::c_void) -> std::ffi::c_int {
     attach(|_| {
         let mut table = TABLE.lock();
         let Some(table) = table.as_mut() else { return };
-        // SAFETY: the table has kept the objects alive, under the GIL.
         table.codes.retain(|code| {
+            // SAFETY: the table has kept the objects alive, under the GIL.
             let others = unsafe { ffi::Py_REFCNT(*code as *mut ffi::PyObject) } > 1;
             if !others {
                 ended.push(*code);
