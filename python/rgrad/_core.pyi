@@ -1312,7 +1312,9 @@ class Tensor:
         out: Tensor | None = None,
         dtype: _DType | None = None,
     ) -> Tensor:
-        """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2."""
+        """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2, 'nuc' the nuclear norm of
+        matrices.
+        """
     def normal_(self, mean: _Operand = 0.0, std: _Operand = 1.0, *, generator: Generator | None = None) -> Self:
         """Fills this tensor with numbers of a normal distribution."""
     def not_equal(self, other: _Operand) -> Tensor:
@@ -4250,7 +4252,9 @@ def norm(
     out: Tensor | None = None,
     dtype: _DType | None = None,
 ) -> Tensor:
-    """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2."""
+    """The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2, 'nuc' the nuclear norm of
+    matrices.
+    """
 
 @overload
 def normal(

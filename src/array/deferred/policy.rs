@@ -144,6 +144,20 @@ pub unsafe fn after_fork() {
     unsafe { queue::after_fork() };
 }
 
+/// Call it when the system is about to fork, on the thread that forks.
+pub fn hold_in_fork() {
+    queue::hold_in_fork();
+}
+
+/// The end of `hold_in_fork`, in parent and child.
+///
+/// # Safety
+/// This thread has called `hold_in_fork`, and not this since.
+pub unsafe fn release_in_fork() {
+    // SAFETY: the caller's.
+    unsafe { queue::release_in_fork() };
+}
+
 /// How the user's lines are found and described.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSites {

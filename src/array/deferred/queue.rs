@@ -100,10 +100,10 @@ pub(in crate::array) unsafe fn outside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Holds the locks of this file across a fork, so that the child does not find them taken by a thread that it does not have.
+/// Holds `RUN` from before a fork on, so that the child does not find it taken by a thread that it does not have. It is reentrant: until
+/// `after_fork` any code may run on this thread.
 pub(in crate::array) fn before_fork() {
     std::mem::forget(run_lock());
-    LIVE.lock_for_fork();
 }
 
 /// The end of `before_fork`, in parent and child.
@@ -111,11 +111,22 @@ pub(in crate::array) fn before_fork() {
 /// # Safety
 /// This thread has called `before_fork`, and not this since.
 pub(in crate::array) unsafe fn after_fork() {
-    // SAFETY: the forking thread took the locks in `before_fork`; in the child it is that thread's copy.
-    unsafe {
-        LIVE.unlock_after_fork();
-        RUN.force_unlock();
-    }
+    // SAFETY: the forking thread took the lock in `before_fork`; in the child it is that thread's copy.
+    unsafe { RUN.force_unlock() };
+}
+
+/// Holds the other lock of this file while the system forks, and nothing else runs.
+pub(in crate::array) fn hold_in_fork() {
+    LIVE.lock_for_fork();
+}
+
+/// The end of `hold_in_fork`, in parent and child.
+///
+/// # Safety
+/// This thread has called `hold_in_fork`, and not this since.
+pub(in crate::array) unsafe fn release_in_fork() {
+    // SAFETY: as for `after_fork`.
+    unsafe { LIVE.unlock_after_fork() };
 }
 
 /// Called when a handle of a storage that pending steps read is dropped, and `handles` are left. `there`: its memory is allocated; otherwise it

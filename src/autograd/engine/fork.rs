@@ -19,6 +19,8 @@ static RUNNING_PASSES: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     /// How many passes this thread is inside of.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// This thread is about to fork: what its other handlers of the fork compute waits for nobody.
+    static FORKS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A pass that runs without the host's lock.
@@ -65,10 +67,10 @@ impl Drop for WaitingPass {
     }
 }
 
-/// Whether a thread is about to fork.
+/// Whether another thread is about to fork.
 #[inline]
 pub(in crate::autograd) fn is_pending() -> bool {
-    FORKING.load(Ordering::SeqCst) > 0
+    FORKING.load(Ordering::SeqCst) > 0 && !FORKS.try_with(Cell::get).unwrap_or(false)
 }
 
 /// A safe point of a pass, which holds no lock here: pauses while another thread forks.
@@ -81,7 +83,7 @@ pub(in crate::autograd) fn pause_for_forks() {
 
 #[cold]
 fn pause() {
-    while FORKING.load(Ordering::SeqCst) > 0 {
+    while is_pending() {
         RUNNING_PASSES.fetch_sub(1, Ordering::SeqCst);
         host::unlocked(|| {
             while FORKING.load(Ordering::SeqCst) > 0 {
@@ -96,6 +98,7 @@ fn pause() {
 /// Must be called before a fork, on the forking thread, with the host's lock held. It comes before the locks of pending results and of memory,
 /// which passes may need to reach their next node.
 pub fn before_fork() {
+    FORKS.set(true);
     FORKING.fetch_add(1, Ordering::SeqCst);
     let mine = usize::from(DEPTH.get() > 0);
     if RUNNING_PASSES.load(Ordering::SeqCst) <= mine {
@@ -111,6 +114,7 @@ pub fn before_fork() {
 
 /// The end of `before_fork`, in parent and child.
 pub fn after_fork(child: bool) {
+    FORKS.set(false);
     if child {
         RUNNING_PASSES.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
         FORKING.store(0, Ordering::SeqCst);

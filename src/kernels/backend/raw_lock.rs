@@ -23,6 +23,20 @@ pub fn after_fork_in_child() {
     GENERATION.fetch_add(NEXT, Ordering::Relaxed);
 }
 
+/// Has functions called by the system's fork: on the thread that forks before it, and after it in the parent and in the child. Nothing else
+/// runs on that thread meanwhile, unlike between the handlers of an interpreter.
+///
+/// # Errors
+/// The system has no memory for it.
+#[cfg(unix)]
+pub fn at_fork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) -> crate::error::Result<()> {
+    // SAFETY: the functions live as long as the process: this library is not unloaded.
+    match unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) } {
+        0 => Ok(()),
+        code => Err(crate::error::Error::runtime(format!("pthread_atfork: error {code}"))),
+    }
+}
+
 /// 0 while the lock is free, otherwise `LOCKED` or `CONTENDED` and the generation in which it was taken.
 #[derive(Debug)]
 pub struct RawLock(AtomicU32);

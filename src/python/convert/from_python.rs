@@ -185,7 +185,8 @@ fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
         (NumberKind::Signed, Some(both)) => both,
     };
     let i = match value {
-        Scalar::Float(v) if !(v.trunc() >= low as f64 && v.trunc() <= high as f64 && v.abs() < 9.223372036854776e18) => {
+        // As in PyTorch a fraction beyond the last number does not fit either.
+        Scalar::Float(v) if !(v >= low as f64 && v <= high as f64 && v.abs() < 9.223372036854776e18) => {
             return Err(overflow(dtype, &v));
         }
         s => s.to_i64(),

@@ -189,13 +189,8 @@ filled! {
     empty empty_like = None;
 }
 
-/// A Python number, or the element of a tensor with one element.
+/// A number, as `args::scalar` takes it.
 fn value_of(obj: &PyObj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
-    if let Some(t) = as_tensor(obj)
-        && t.numel() == 1
-    {
-        return Ok(t.values(".item()")?.first()?);
-    }
     scalar(obj)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
 }
 

@@ -7,16 +7,16 @@ use crate::layout::DType;
 use crate::ops::{extreme, norm as norms, pointwise as pw, quantile, reduce, scan};
 use crate::python::args::{as_tensor, int, ints, operand, scalar, type_name};
 use crate::python::dtype::dtype_option;
-use crate::python::errors::type_error;
+use crate::python::errors::{runtime, type_error};
 use crate::python::functions::pointwise::into_out;
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 type Dims = SmallVec<[i64; 4]>;
@@ -141,6 +141,32 @@ fn extremes(
     }
 }
 
+/// The sums of singular values, which the package has.
+fn nuclear_norm(
+    x: &Bound<'_, PyTensor>,
+    dim: Option<&PyObj<'_>>,
+    keepdim: bool,
+    out: Option<&PyObj<'_>>,
+    dtype: Option<&PyObj<'_>>,
+) -> PyObjResult {
+    if dtype.is_some_and(|d| !d.is_none()) {
+        return Err(PyValueError::new_err("norm: the argument dtype is not supported with p='nuc': convert the tensor first"));
+    }
+    let options = PyDict::new(x.py());
+    options.set_item("keepdim", keepdim)?;
+    options.set_item("out", out)?;
+    if let Some(d) = dim.filter(|d| !d.is_none()) {
+        options.set_item("dim", d)?;
+    } else if PyTensor::of(x).rank() != 2 {
+        let rank = PyTensor::of(x).rank();
+        return Err(runtime(format!(
+            "Expected a tensor with 2 dimensions, but got a tensor with {rank} dimension{} instead.",
+            if rank == 1 { "" } else { "s" }
+        )));
+    }
+    Ok(x.py().import("rgrad")?.getattr("nuclear_norm")?.call((x,), Some(&options))?.unbind())
+}
+
 functions_and_methods! {
     /// The sum over `dim`, or of all elements. Integers and bool give int64 unless `dtype` is given.
     fn sum(x, dim: Option<&PyObj<'_>>, keepdim: bool, dtype: Option<&PyObj<'_>>, out: Option<&PyObj<'_>>)
@@ -191,16 +217,14 @@ functions_and_methods! {
         sig(dim=None, keepdim=false, *, other=None, out=None) {
         extremes(x, false, dim, keepdim, other, out)
     }
-    /// The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2.
+    /// The vector norm of order `p` over `dim`, or of all elements; 'fro' is order 2, 'nuc' the nuclear norm of matrices.
     fn norm(x, p: Option<&PyObj<'_>>, dim: Option<&PyObj<'_>>, keepdim: bool, out: Option<&PyObj<'_>>, dtype: Option<&PyObj<'_>>)
         sig(p=None, dim=None, keepdim=false, out=None, dtype=None) {
         let order = match p.filter(|p| !p.is_none()) {
             None => 2.0,
             Some(p) if p.is_instance_of::<PyString>() => match p.extract::<String>()?.as_str() {
                 "fro" => 2.0,
-                "nuc" => {
-                    return Err(crate::error::Error::not_implemented("norm: the nuclear norm needs singular values, which are not there yet").into());
-                }
+                "nuc" => return nuclear_norm(x, dim, keepdim, out, dtype),
                 other => {
                     return Err(crate::error::Error::runtime(format!("norm: unknown order '{other}', expected 'fro', 'nuc' or a number")).into());
                 }

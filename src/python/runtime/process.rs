@@ -94,7 +94,33 @@ fn _before_fork() {
     // Before the locks below: threads that end may give memory back.
     crate::backend::cpu::threads::before_fork();
     crate::array::fusion::before_fork();
-    crate::backend::cpu::memory::alloc::before_fork();
+}
+
+/// What must not be in use when the process is copied. Not in `_before_fork`: until the fork handlers of others run, and the garbage collector,
+/// which drop tensors and allocate memory.
+#[cfg(unix)]
+mod system {
+    use crate::array::fusion;
+    use crate::backend::cpu::memory::alloc;
+    use crate::backend::raw_lock;
+
+    pub extern "C" fn before_fork() {
+        fusion::hold_in_fork();
+        alloc::before_fork();
+    }
+
+    pub extern "C" fn after_fork() {
+        // SAFETY: the system has called `before_fork` on this thread.
+        unsafe {
+            alloc::after_fork();
+            fusion::release_in_fork();
+        }
+    }
+
+    pub extern "C" fn after_fork_in_child() {
+        raw_lock::after_fork_in_child();
+        after_fork();
+    }
 }
 
 #[pyfunction]
@@ -102,14 +128,8 @@ fn _after_fork(child: bool) {
     if !FORKING.replace(false) {
         return;
     }
-    if child {
-        crate::backend::raw_lock::after_fork_in_child();
-    }
     // SAFETY: the flag shows that this thread has called `_before_fork`.
-    unsafe {
-        crate::backend::cpu::memory::alloc::after_fork();
-        crate::array::fusion::after_fork();
-    }
+    unsafe { crate::array::fusion::after_fork() };
     crate::autograd::engine::fork::after_fork(child);
     if child {
         crate::backend::cpu::threads::after_fork();
@@ -128,6 +148,8 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(_before_fork, m)?)?;
     m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
+    #[cfg(unix)]
+    crate::backend::raw_lock::at_fork(system::before_fork, system::after_fork, system::after_fork_in_child).map_err(Error::from)?;
     let os = m.py().import("os")?;
     let kwargs = PyDict::new(m.py());
     kwargs.set_item("before", m.getattr("_before_fork")?)?;

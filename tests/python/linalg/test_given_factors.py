@@ -102,3 +102,13 @@ def test_nuclear_norms_of_one_matrix(call: Any) -> None:
     np.testing.assert_allclose(x.grad.numpy(), [[1, 0, 0], [0, -1, 0]], atol=1e-6)  # type: ignore[union-attr]
     assert call(x, keepdim=True).shape == (1, 1)
     assert call(rgrad.ones(0, 3)).item() == 0
+
+
+def test_nuclear_norms_by_the_older_name() -> None:
+    x = rgrad.arange(12.0, dtype=rgrad.float64).view(2, 2, 3)
+    assert rgrad.norm(x, "nuc", dim=(1, 2)).equal(linalg.matrix_norm(x, "nuc"))
+    assert x[0].norm("nuc", keepdim=True).equal(linalg.matrix_norm(x[0], "nuc", keepdim=True))
+    with pytest.raises(RuntimeError, match="Expected a tensor with 2 dimensions, but got a tensor with 3 dimensions"):
+        x.norm("nuc")
+    with pytest.raises(ValueError, match="dtype is not supported"):
+        x[0].norm("nuc", dtype=rgrad.float32)

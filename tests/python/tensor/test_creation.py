@@ -153,3 +153,21 @@ def test_iteration_gives_differentiable_parts() -> None:
     a, b = x
     assert b.tolist() == [3.0, 4.0]
     assert a.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (255.5, rgrad.uint8),
+        (-0.5, rgrad.uint8),
+        (127.5, rgrad.int8),
+        (-128.5, rgrad.int8),
+        (2.0**31 - 0.5, rgrad.int32),
+    ],
+)
+def test_fractions_beyond_a_dtype(value: float, dtype: rgrad.dtype) -> None:
+    with pytest.raises(
+        RuntimeError, match=f"value cannot be converted to type {str(dtype).removeprefix('rgrad.')} without overflow"
+    ):
+        rgrad.tensor([value], dtype=dtype)
+    assert rgrad.tensor([int(value)], dtype=dtype).item() == int(value)
