@@ -56,12 +56,14 @@ def test_parameters_together_get_the_bits_of_each_alone(name: str, dtype: rgrad.
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_step_takes_few_dispatches(name: str) -> None:
+    bound = rgrad.wgpu.current_device().limits["max-storage-buffers-per-shader-stage"]
+    if bound < 2 * OPTIMIZERS[name][0]:
+        pytest.skip(f"the adapter has {bound} storage buffers a stage, too few for all of a parameter's tensors")
     params, optimizers = started(name, rgrad.float32, False)
     steps(params, optimizers, 2)
     rgrad.wgpu.synchronize()
     before = _wgpu_counts()[2]
     optimizers[0].step()
     made = _wgpu_counts()[2] - before
-    bound = rgrad.wgpu.current_device().limits["max-storage-buffers-per-shader-stage"]
     each = min(bound, 128) // OPTIMIZERS[name][0]
     assert made <= -(-len(SHAPES) // each)
