@@ -42,7 +42,8 @@ def walk(name: str, value: Any, seen: dict[int, Any]) -> Iterator[tuple[str, str
     seen[id(value)] = value
     value = getattr(value, "__func__", value)
     doc = getattr(value, "__doc__", None)
-    if isinstance(doc, str) and ">>> " in doc:
+    # Not of its class, such as Python's own text about a `ParamSpec`.
+    if isinstance(doc, str) and ">>> " in doc and doc != type(value).__doc__:
         yield name, doc
     if inspect.isclass(value) and is_own(value):
         for member, found in members(value):
