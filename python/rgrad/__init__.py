@@ -29,7 +29,6 @@ from math import pi as pi
 newaxis: None = None
 
 # From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
-from . import _ending as _ending
 from . import autograd as autograd
 from ._fusion import fusion as fusion
 from ._info import finfo as finfo

@@ -36,9 +36,14 @@ struct TiedExtreme {
     over: ReducedDims,
 }
 
+/// The dimensions that are reduced.
+fn reduced(over: &ReducedDims) -> SmallVec<[i64; 8]> {
+    (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect()
+}
+
 /// How many elements of `mask` are true for each result of `over`.
 fn ties(mask: &Tensor, over: &ReducedDims) -> Result<Tensor> {
-    let dims: SmallVec<[i64; 8]> = (0..over.mask.len()).filter(|i| over.mask[*i]).map(|i| i as i64).collect();
+    let dims = reduced(over);
     if dims.is_empty() { primitives::cast(mask, DType::I64) } else { sum(mask, Some(&dims), true, None) }
 }
 
@@ -133,7 +138,7 @@ impl Op for TiedExtreme {
         let wide = if t.dtype().is_half() { DType::F32 } else { t.dtype() };
         let each = pw::div(&primitives::cast(&mask, wide)?, &ties(&mask, &self.over)?)?;
         let parts = pw::mul(&primitives::cast(t, wide)?, &each)?;
-        let dims: SmallVec<[i64; 8]> = (0..self.over.mask.len()).filter(|i| self.over.mask[*i]).map(|i| i as i64).collect();
+        let dims = reduced(&self.over);
         let total = if dims.is_empty() { parts } else { sum(&parts, Some(&dims), self.over.keepdim, None)? };
         Ok(smallvec![Some(primitives::cast(&total, t.dtype())?)])
     }

@@ -17,6 +17,7 @@ struct Value {
 
 // SAFETY: the cell is only read while there are handles.
 unsafe impl Send for Value {}
+// SAFETY: as above.
 unsafe impl Sync for Value {}
 
 impl Keeps for Value {
@@ -29,13 +30,14 @@ impl Keeps for Value {
 
 impl Value {
     fn look(&self) {
+        // SAFETY: the caller has a handle, so nobody writes; loom checks it.
         self.used.with(|p| assert_eq!(unsafe { *p }, 7));
     }
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // Panics if another thread may still look.
+        // SAFETY: the last handle is gone. Loom panics if another thread may still look.
         self.used.with_mut(|p| unsafe { *p = 0 });
         self.ended.fetch_add(1, SeqCst);
     }

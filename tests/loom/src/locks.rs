@@ -13,6 +13,7 @@ struct Pair(UnsafeCell<(u32, u32)>);
 
 // SAFETY: what is being checked.
 unsafe impl Send for Pair {}
+// SAFETY: as above.
 unsafe impl Sync for Pair {}
 
 impl Pair {
@@ -22,6 +23,7 @@ impl Pair {
 
     fn read(&self) -> u32 {
         self.0.with(|p| {
+            // SAFETY: the caller has a guard; loom checks that nobody writes.
             let (a, b) = unsafe { *p };
             assert_eq!(a, b);
             a
@@ -29,6 +31,7 @@ impl Pair {
     }
 
     fn add(&self) {
+        // SAFETY: the caller has the only guard, as loom checks.
         self.0.with_mut(|p| unsafe {
             (*p).0 += 1;
             (*p).1 += 1;
