@@ -2,7 +2,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rgrad::layout::{DType, Scalar};
-use rgrad::pointwise::RowId;
+use rgrad::rows::RowId;
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, run};
 use std::hint::black_box;
 

@@ -1,7 +1,7 @@
 //! Sums over every kind of dimension, softmax, and what a tiny tensor costs.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use rgrad::array::requests::{Request, Softmax, SoftmaxPass};
+use rgrad::call::{Request, Softmax, SoftmaxPass};
 use rgrad::{Array, DType, Result};
 use std::hint::black_box;
 

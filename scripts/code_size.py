@@ -19,39 +19,25 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-# Modules of src/kernels/backend/cpu. Tests see to it that each exists.
-KERNELS = {
-    "reductions": ("reduce",),
-    "scans": ("scan", "cummax"),
-    "argmax": ("arg_reduce",),
-    "sorting": ("sort", "mode"),
-    "softmax": ("softmax",),
-    "norms": ("norm",),
-    "pointwise": ("pointwise", "math", "num", "strided"),
-    "casts": ("cast", "copy"),
-    "index": ("index", "nonzero", "nll"),
-    "matmul": ("matmul",),
-    "random": ("random",),
-}
-# Rooms under src/ that are families of their own.
+# Rooms under src/ that are families of their own. Of `backend::cpu` each module is one.
 ROOMS = {
-    "wgpu": "backend::wgpu",
+    "backend::wgpu": "wgpu",
     "layout": "layout",
-    "pointwise": "pointwise",
+    "rows": "rows",
+    "host": "host",
+    "simd": "simd",
+    "call": "call",
+    "program": "program",
     "array": "array",
     "autograd": "autograd",
     "ops": "ops",
-    "python layer": "python",
+    "python": "python layer",
 }
 # Other crates that belong to a family, by the beginnings of their names.
-CRATES = {"matmul": ("gemm",), "python layer": ("pyo3", "numpy")}
+CRATES = {"cpu matmul": ("gemm",), "python layer": ("pyo3", "numpy")}
 
-OTHER_KERNELS = "other kernels"
 OUTSIDE = "std and dependencies"
 REST = "rest"
-
-PREFIXES = [(f"backend::cpu::{module}", family) for family, modules in KERNELS.items() for module in modules]
-PREFIXES += [(path, family) for family, path in ROOMS.items()]
 
 
 class NotElf(Exception):
@@ -149,11 +135,10 @@ def identifiers(text: str) -> list[str]:
 def family(name: str) -> str:
     """The family of a function with this readable name."""
     if path := re.search(r"\brgrad(?:_kernels)?::((?:\w+(?:::)?)+)", name):
-        inside = path.group(1)
-        for prefix, found in PREFIXES:
-            if inside == prefix or inside.startswith(prefix + "::"):
-                return found
-        return OTHER_KERNELS if inside.startswith("backend::cpu") else REST
+        inside = path.group(1) + "::"
+        if kernel := re.match(r"backend::cpu::(\w+)", inside):
+            return f"cpu {kernel.group(1)}"
+        return next((found for room, found in ROOMS.items() if inside.startswith(room + "::")), REST)
     crate = re.search(r"[A-Za-z]\w*", name)
     for found, beginnings in CRATES.items():
         if crate and crate.group().startswith(beginnings):

@@ -1,7 +1,7 @@
 //! rgrad: an autograd engine. The rooms below stand in their order; each imports only from those before it.
 
-pub(crate) use rgrad_kernels::backend;
-pub use rgrad_kernels::{layout, pointwise};
+pub(crate) use rgrad_kernels::{backend, host, program, simd};
+pub use rgrad_kernels::{call, layout, rows};
 pub mod error;
 pub mod array;
 pub mod autograd;

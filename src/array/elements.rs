@@ -2,8 +2,8 @@
 
 use super::storage::Device;
 use super::value::Array;
-use crate::backend::cpu::memory::raw_slice::{Plain, RawSlice};
 use crate::error::{Error, Result};
+use crate::host::memory::raw_slice::{Plain, RawSlice};
 use crate::layout::{BF16, DType, Dims, F16, Layout, Scalar, Strides};
 
 /// A Rust type that is the element of some dtype.

@@ -3,7 +3,7 @@
 use super::run::{accepted, count, run_into, run1};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
+use crate::call::{Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, MemoryFormat, Scalar, Strides, broadcast_many, fmt_shape};
 use smallvec::SmallVec;

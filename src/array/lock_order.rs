@@ -1,8 +1,8 @@
 //! The order of locks, for the locks of this crate: watched in builds with debug assertions, and free of cost in others.
 //! See `backend::lock_order`.
 
-use crate::backend::lock_order::{self, Watch};
-pub use crate::backend::lock_order::{LockMode, Rank, ReentrantMutex, ReentrantMutexGuard};
+use crate::host::lock_order::{self, Watch};
+pub use crate::host::lock_order::{LockMode, Rank, ReentrantMutex, ReentrantMutexGuard};
 
 #[cfg(debug_assertions)]
 type LockWatch = lock_order::Always;

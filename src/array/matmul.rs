@@ -4,7 +4,7 @@ use super::Array;
 use super::deferred::source;
 use super::run::{device_mismatch, run_on_backend};
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::Request;
+use crate::call::Request;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Strides, broadcast};
 use smallvec::{SmallVec, smallvec};
@@ -102,7 +102,7 @@ fn spread(shape: &[usize], strides: &[isize], batch: &[usize]) -> Strides {
 mod tests {
     use super::*;
     #[cfg(target_arch = "x86_64")]
-    use crate::backend::cpu::num::instruction_set;
+    use crate::simd::instruction_set;
 
     #[test]
     fn batches_broadcast_and_transposed_operands_need_no_copy() {

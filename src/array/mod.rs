@@ -21,10 +21,9 @@ mod transfer;
 mod value;
 mod version;
 
-pub use crate::backend::cpu::resample_bytes::ResampleBytes;
+pub use crate::backend::cpu::resample::bytes::ResampleBytes;
 pub use crate::backend::cpu::special::SpecialFunction;
-pub use crate::backend::requests;
-pub use crate::backend::requests::{Bounds, Distribution, IndexPlan, Random, Write, below};
+pub use crate::call::{Bounds, Distribution, IndexPlan, Random, Write, below};
 pub use deferred::policy as fusion;
 pub use elements::Element;
 pub use index::{JoinOrder, index_shape, value_mismatch};

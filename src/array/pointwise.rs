@@ -9,10 +9,10 @@ use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::pointwise::kernels;
 pub use crate::backend::cpu::pointwise::small::Numbers;
 use crate::backend::cpu::pointwise::small::SmallKernel;
-use crate::backend::requests::{Pointwise, Request};
+use crate::call::{Pointwise, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, broadcast};
-use crate::pointwise::Func;
+use crate::rows::{Func, MAX_PARAMS};
 use smallvec::SmallVec;
 
 /// The most elements for the fast path. For more, the overhead of the general path is negligible.
@@ -46,7 +46,7 @@ impl SmallResult {
 /// Refuses what a kernel would misread: another number of operands, or another dtype of the result.
 #[inline]
 fn check_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
-    if ins.len() == func.inputs() && func.out_dtype(compute) == out && params.len() <= kernels::MAX_PARAMS {
+    if ins.len() == func.inputs() && func.out_dtype(compute) == out && params.len() <= MAX_PARAMS {
         return Ok(());
     }
     Err(bad_call(func, compute, out, ins, params))
@@ -58,7 +58,7 @@ fn bad_call(func: Func, compute: DType, out: DType, ins: &[&Array], params: &[Sc
         "{}: expected {} operands, at most {} parameters and a result of {}, got {}, {} and {out}",
         func.row.info().name,
         func.inputs(),
-        kernels::MAX_PARAMS,
+        MAX_PARAMS,
         func.out_dtype(compute),
         ins.len(),
         params.len()
@@ -91,13 +91,7 @@ impl Array {
     /// The fast path of `pointwise`, for a few floats of one layout: on the CPU, row-major, of one shape and of the dtype computed in. None for
     /// other operands. At the positions of `numbers` any of the arrays can stand.
     #[inline]
-    pub fn pointwise_direct(
-        func: Func,
-        compute: DType,
-        ins: &[&Array],
-        numbers: &Numbers,
-        params: &[Scalar; kernels::MAX_PARAMS],
-    ) -> Option<Array> {
+    pub fn pointwise_direct(func: Func, compute: DType, ins: &[&Array], numbers: &Numbers, params: &[Scalar; MAX_PARAMS]) -> Option<Array> {
         let first = *ins.first()?;
         // SAFETY: the first operand.
         Some(unsafe { Self::values_direct(func, compute, ins, numbers, params)?.into_array_like(first) })
@@ -111,7 +105,7 @@ impl Array {
         compute: DType,
         ins: &[&Array],
         numbers: &Numbers,
-        params: &[Scalar; kernels::MAX_PARAMS],
+        params: &[Scalar; MAX_PARAMS],
     ) -> Option<SmallResult> {
         let kernel = SmallKernel::of(func, compute, params)?;
         let small_operands = ins.first()?.small_operands(&kernel, compute, ins)?;
@@ -133,7 +127,7 @@ impl Array {
     /// The fast path of `pointwise_into`. Returns false, and has done nothing, if the operands' layouts differ from this array's, or pending
     /// steps still read the old values.
     #[inline]
-    pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], numbers: &Numbers, params: &[Scalar; kernels::MAX_PARAMS]) -> bool {
+    pub fn pointwise_direct_into(&self, func: Func, ins: &[&Array], numbers: &Numbers, params: &[Scalar; MAX_PARAMS]) -> bool {
         if func.out_dtype(self.dtype) != self.dtype {
             return false;
         }

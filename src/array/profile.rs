@@ -5,8 +5,8 @@
 //! decided in `autograd::diagnostics::profiler`.
 
 use crate::array::lock_order::TableLock;
-use crate::backend::cpu::memory::alloc::memory_allocated;
-use crate::backend::device_times::{self, DeviceRun, DeviceTimes};
+use crate::host::device_times::{self, DeviceRun, DeviceTimes};
+use crate::host::memory::alloc::memory_allocated;
 use crate::layout::{DType, Dims};
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -2,7 +2,7 @@
 
 use super::Array;
 use super::run::run1;
-use crate::backend::requests::{Reduce, Reducer, Request};
+use crate::call::{Reduce, Reducer, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
 use smallvec::SmallVec;

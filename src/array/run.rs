@@ -9,9 +9,9 @@ use super::deferred::step::{DeferredInput, DeferredKind, DeferredRequest, Deferr
 use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{CountedResult, Operand, Support, View};
-use crate::backend::live_memory;
-use crate::backend::requests::{Reads, Request, Seen, samples};
+use crate::call::{Reads, Request, Seen, samples};
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::live_memory;
 use crate::layout::{DType, Layout, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 

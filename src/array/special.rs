@@ -3,7 +3,7 @@
 use super::Array;
 use super::run::run_into;
 use crate::backend::cpu::special::{SpecialFunction, SpecialValues};
-use crate::backend::requests::Request;
+use crate::call::Request;
 use crate::error::Result;
 use std::sync::Arc;
 

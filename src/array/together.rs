@@ -3,10 +3,10 @@
 use super::storage::Storage;
 use super::value::Array;
 use crate::backend::contract::{Memory, ProgramRun, ProgramRuns};
-use crate::backend::host;
-use crate::backend::program::{Code, StepInput};
 use crate::error::{Error, Result};
+use crate::host::language;
 use crate::layout::DType;
+use crate::program::{Code, StepInput};
 use smallvec::SmallVec;
 
 /// The arrays that one run of a program reads, in the order of the program's inputs.
@@ -34,7 +34,7 @@ impl OverwritingProgram {
             if writer.out != self.dtype {
                 return wrong("a result has another dtype than the input that it overwrites");
             }
-            let reads = |s: &crate::backend::program::ProgramStep| s.ins.iter().any(|(from, _)| *from == StepInput::Input(*input));
+            let reads = |s: &crate::program::ProgramStep| s.ins.iter().any(|(from, _)| *from == StepInput::Input(*input));
             if self.code.steps[step + 1..].iter().any(reads) {
                 return wrong("a step reads an input that an earlier step has overwritten");
             }
@@ -144,7 +144,7 @@ impl Array {
             unsafe { Ok(beside.backend().run_program_each(&runs)?) }
         };
         // Not interrupted: half a step could not be repeated.
-        if is_host && work >= host::LARGE { host::unlocked(run_all) } else { run_all() }?;
+        if is_host && work >= language::LARGE { language::unlocked(run_all) } else { run_all() }?;
         Ok(taken)
     }
 }

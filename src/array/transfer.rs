@@ -2,8 +2,8 @@
 
 use super::storage::{Access, Device, DeviceHandle, Storage};
 use super::value::Array;
-use crate::backend::cpu::memory::raw_slice::RawSlice;
 use crate::error::Result;
+use crate::host::memory::raw_slice::RawSlice;
 
 impl Array {
     /// A copy on another device, with the same order of dimensions if it is dense; the array itself if it is there already.

@@ -14,8 +14,8 @@ use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};
 use crate::error::{Error, Result};
 use crate::layout::{BF16, DType, Dims, F16, Layout, MemoryFormat, Scalar, Strides, fmt_shape};
-use crate::pointwise::RowId;
-use crate::pointwise::{Func, Part};
+use crate::rows::RowId;
+use crate::rows::{Func, Part};
 use smallvec::{SmallVec, smallvec};
 
 // ---- cast ------------------------------------------------------------------------------------------------------------

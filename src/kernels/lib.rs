@@ -3,5 +3,9 @@
 
 pub mod error;
 pub mod layout;
-pub mod pointwise;
+pub mod rows;
+pub mod host;
+pub mod simd;
+pub mod call;
+pub mod program;
 pub mod backend;

@@ -6,7 +6,7 @@ use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
 use crate::layout::Dims;
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::smallvec;
 
 /// `x` where it is positive, else `weight * x`: with one weight for all, or one for each channel, which is dimension 1.

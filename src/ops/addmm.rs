@@ -10,8 +10,8 @@ use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::RowId;
-use crate::pointwise::{Func, Part};
+use crate::rows::RowId;
+use crate::rows::{Func, Part};
 use smallvec::smallvec;
 
 /// `beta * c + alpha * (a @ op(b))`, where `c` broadcasts to the product.

@@ -11,7 +11,7 @@ use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape, wrap_dim};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 
 /// `beta * input + alpha * (mat @ vec)`; the input is broadcast to the product's shape.
 pub fn addmv(input: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {

@@ -10,9 +10,9 @@ use super::reduce::sum;
 use super::shape::{expand_to, transpose, unsqueeze};
 use super::softmax::softmax;
 use crate::array::Array;
-use crate::array::requests::{self, AttentionOrder, AttentionPass, AttentionShape, Request};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Saves, Tangents, Tensor, Vjp, VjpCx, mode, primitives};
+use crate::call::{self, AttentionOrder, AttentionPass, AttentionShape, Request};
 use crate::error::Result;
 use crate::layout::{DType, Dims, Layout, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -109,9 +109,9 @@ impl Attend {
         AttentionShape { batch, heads, kv_heads, l, s, e, ev: v[v.len() - 1] }
     }
 
-    fn request(&self, pass: AttentionPass, shape: AttentionShape, order: AttentionOrder) -> requests::Attention {
+    fn request(&self, pass: AttentionPass, shape: AttentionShape, order: AttentionOrder) -> call::Attention {
         let scale = Scalar::Float(self.scale);
-        requests::Attention { pass, shape, scale, causal: self.causal, mask: self.mask, order }
+        call::Attention { pass, shape, scale, causal: self.causal, mask: self.mask, order }
     }
 
     /// The mask as the request takes it. Repeated elements are not stored, unless only some of the sizes before the heads repeat them.

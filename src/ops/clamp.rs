@@ -5,7 +5,7 @@ use crate::array::Numbers;
 use crate::autograd::{Tensor, apply_direct, primitives, write_direct};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::SmallVec;
 
 /// A clamp of which one bound is missing.

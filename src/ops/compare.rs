@@ -2,8 +2,8 @@
 
 use crate::autograd::Tensor;
 use crate::autograd::primitives::cast;
-use crate::backend::host;
 use crate::error::{Error, Result};
+use crate::host::language;
 use crate::layout::{DType, Scalar};
 use crate::ops::pointwise as pw;
 use smallvec::SmallVec;
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 pub fn all(t: &Tensor) -> Result<bool> {
     let a = t.values(".all()")?;
     let every: SmallVec<[bool; 8]> = SmallVec::from_elem(true, a.rank());
-    Ok(host::unlocked_if_large(a.numel(), || a.truth(true, &every, false))?.first()?.to_bool())
+    Ok(language::unlocked_if_large(a.numel(), || a.truth(true, &every, false))?.first()?.to_bool())
 }
 
 /// Where `|a - b| <= atol + rtol * |b|`; equal infinities are close, nan is close to nan if `equal_nan`.

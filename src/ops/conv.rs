@@ -1,10 +1,10 @@
 //! Convolutions with PyTorch's arguments: what they accept, and which shape comes out. Not here: the operation (`convolve`).
 
 use super::convolve::Convolve;
-use crate::array::requests::{ConvPass, ConvShape};
 use crate::autograd::Creation;
 use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, ViewOp, apply1, view, view_as};
+use crate::call::{ConvPass, ConvShape};
 use crate::error::{Error, Result};
 use crate::layout::{DType, MemoryFormat, fmt_shape};
 use smallvec::{SmallVec, smallvec};

@@ -4,10 +4,10 @@
 use super::pointwise as pw;
 use super::reduce::sum;
 use crate::array::Array;
-use crate::array::requests::{Conv, ConvPass, ConvShape, Request};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
+use crate::call::{Conv, ConvPass, ConvShape, Request};
 use crate::error::Result;
 use crate::layout::{Dims, MemoryFormat};
 use smallvec::{SmallVec, smallvec};

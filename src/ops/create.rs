@@ -2,10 +2,10 @@
 
 use crate::array::{Array, Device, Element, fusion};
 use crate::autograd::{Tensor, primitives};
-use crate::backend::cpu::threads::parallel_for;
-use crate::backend::host;
-use crate::backend::interrupt;
 use crate::error::{Error, Result};
+use crate::host::interrupt;
+use crate::host::language;
+use crate::host::threads::parallel_for;
 use crate::layout::{BF16, DType, Dims, F16, Scalar};
 use crate::ops::pointwise::default_dtype;
 use std::mem::MaybeUninit;
@@ -58,7 +58,7 @@ pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DTy
     primitives::check_fits(value, dtype)?;
     let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
     make_room(n);
-    Ok(Tensor::new(host::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
+    Ok(Tensor::new(language::unlocked_if_large(n, || Array::full_on(device, shape, value, dtype))?))
 }
 
 /// A new tensor of this one's shape and order of dimensions.
@@ -72,7 +72,7 @@ pub fn full_like_on(t: &Tensor, value: Scalar, dtype: Option<DType>, device: Opt
     primitives::check_fits(value, dtype)?;
     make_room(t.numel());
     let a = t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?;
-    host::unlocked_if_large(a.numel(), || a.fill(value))?;
+    language::unlocked_if_large(a.numel(), || a.fill(value))?;
     t.beside(Tensor::new(a))
 }
 
@@ -124,7 +124,7 @@ fn pieces<T: Element>(n: usize, write: impl Fn(usize, &mut [MaybeUninit<T>]) + S
         write(from, unsafe { std::slice::from_raw_parts_mut(out.get().add(from), PIECE.min(n - from)) });
     };
     if n > PIECE {
-        host::unlocked_if_large(n, || {
+        language::unlocked_if_large(n, || {
             parallel_for(n.div_ceil(PIECE), piece);
             Ok::<_, Error>(())
         })?;
@@ -334,7 +334,7 @@ pub fn triangle_indices(rows: i64, cols: i64, offset: i64, upper: bool) -> Resul
     make_room(n.saturating_mul(2));
     let a = Array::empty(&[2, n], DType::I64)?;
     let out = Out(a.ptr_mut().cast::<i64>());
-    host::unlocked_if_large(n, || {
+    language::unlocked_if_large(n, || {
         let (mut at, mut checked) = (0, 0);
         for i in from..to {
             let edge = i.saturating_add(offset);

@@ -5,7 +5,7 @@ use super::random::{Dist, Generator, sample_on};
 use super::reduce::with_number;
 use crate::autograd::Tensor;
 use crate::error::{Error, Result};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 
 /// Sets each element to 0 with probability `p` and scales the others by `1 / (1 - p)`; the input itself when not training.
 pub fn dropout(x: &Tensor, p: f64, training: bool, g: Option<&Generator>) -> Result<Tensor> {

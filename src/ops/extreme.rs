@@ -7,12 +7,12 @@ use super::pointwise as pw;
 use super::reduce::{ReducedDims, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
 use crate::array::Array;
-use crate::array::requests::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view,
 };
+use crate::call::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};

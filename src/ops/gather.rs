@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index::{WriteTarget, first_of, on_dims};
 use crate::ops::{pointwise, shape};
-use crate::pointwise::RowId;
-use crate::pointwise::{Func, Part};
+use crate::rows::RowId;
+use crate::rows::{Func, Part};
 use smallvec::smallvec;
 
 // ---- gather ----------------------------------------------------------------------------------------------------------

@@ -5,16 +5,16 @@ use super::declared::declare;
 use super::pool::no_kernel;
 use super::{gather, pointwise as pw};
 use crate::array::Array;
-use crate::array::requests::{self, GridBorder, GridMode, GridPass, Request};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, mode, primitives};
+use crate::call::{self, GridBorder, GridMode, GridPass, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::reduce::sum;
 use crate::ops::shape::{expand_to, select, unsqueeze};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::{SmallVec, smallvec};
 
 /// Of an image (N, C, sizes..) and a grid (N, sizes of the result.., dimensions): (N, C, sizes of the result..).
@@ -416,7 +416,7 @@ impl GridSample {
             return None;
         }
         let sizes = if self.spatial == 3 { [xs[2], xs[3], xs[4]] } else { [0, xs[2], xs[3]] };
-        Some(Request::GridSample(requests::GridSample {
+        Some(Request::GridSample(call::GridSample {
             op: "grid_sample",
             batch: xs[0],
             channels: xs[1],

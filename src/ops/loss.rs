@@ -5,17 +5,17 @@ use super::pointwise::{self as pw, Arg};
 use super::reduce::{mean_as, sum};
 use super::softmax::log_softmax;
 use crate::array::Array;
-use crate::array::requests::{self, Request};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, ViewOp, Vjp, VjpCx, apply1, primitives, view};
+use crate::call::{self, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::{SmallVec, smallvec};
 
-pub use crate::array::requests::{Classes, NllReduction as Reduction};
+pub use crate::call::{Classes, NllReduction as Reduction};
 
 /// Reads PyTorch's name of a reduction.
 pub fn reduction(name: &str) -> Result<Reduction> {
@@ -298,7 +298,7 @@ impl Op for Nll {
             (false, _) => &[],
         };
         let dim = usize::from(if self.adjoint { shape.len() } else { x[0].rank() } > 1);
-        let request = Request::Nll(requests::Nll { classes: self.classes(), adjoint: self.adjoint, dim, ticket: 0 });
+        let request = Request::Nll(call::Nll { classes: self.classes(), adjoint: self.adjoint, dim, ticket: 0 });
         let (targets, weight) = (x[1].contiguous()?, x.get(2).map(|w| w.contiguous()).transpose()?);
         // Pending inputs stay pending.
         let scores = if x[0].is_contiguous() { x[0].clone() } else { x[0].contiguous()? };

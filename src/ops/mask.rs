@@ -3,8 +3,8 @@
 use super::index::{MASKED_SCATTER, MASKED_SELECT, WriteTarget, at_least_1d, on_dims, put_at, take_rows};
 use crate::array::{Array, IndexPlan};
 use crate::autograd::{Tensor, missing_gradient, primitives};
-use crate::backend::host;
 use crate::error::{Error, Result};
+use crate::host::language;
 use crate::layout::{DType, fmt_shape};
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 pub fn nonzero_tuple(x: &Tensor) -> Result<SmallVec<[Tensor; 4]>> {
     let a = x.values_for_shape("nonzero")?;
     let a = if a.rank() == 0 { a.with_layout(a.layout().unsqueeze(0))? } else { a };
-    let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
+    let columns = language::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out: SmallVec<[Tensor; 4]> = columns.into_iter().map(Tensor::new).collect();
     out.iter().for_each(|t| missing_gradient::mark_result("nonzero", x, t));
     Ok(out)
@@ -30,7 +30,7 @@ fn positions(a: Array) -> Result<Array> {
         let n = usize::from(a.first()?.to_bool());
         return a.empty_beside(&[n, 0], DType::I64);
     }
-    let columns = host::unlocked_if_large(a.numel(), || a.nonzero())?;
+    let columns = language::unlocked_if_large(a.numel(), || a.nonzero())?;
     let out = a.empty_beside(&[columns[0].numel(), columns.len()], DType::I64)?;
     for (d, c) in columns.iter().enumerate() {
         out.with_layout(out.layout().select(1, d as i64)?)?.copy_from(c)?;

@@ -10,8 +10,8 @@ use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, broadcast};
-use crate::pointwise::RowId;
-use crate::pointwise::{Func, Part};
+use crate::rows::RowId;
+use crate::rows::{Func, Part};
 use smallvec::{SmallVec, smallvec};
 
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::{Outputs, Tensor, apply, mode, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, fmt_shape};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::SmallVec;
 
 /// Refuses dtypes that kernels do not have, and parameters of other dtypes. Returns whether parameters and statistics are float32 beside

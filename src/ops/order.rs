@@ -9,7 +9,7 @@ use super::shape::squeeze_dim;
 use crate::autograd::Tensor;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::SmallVec;
 
 /// Sorts along `dim`, always stably; nan is the largest.

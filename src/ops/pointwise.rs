@@ -8,7 +8,7 @@ use crate::autograd::{
 };
 use crate::error::{Error, Result};
 use crate::layout::{Category, DType, PromotionRank, Scalar, broadcast, result_type};
-use crate::pointwise::{DTypeRule, Func, Output, RowId, RowInfo};
+use crate::rows::{DTypeRule, Func, Output, RowId, RowInfo};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, Ordering};
 

@@ -10,7 +10,7 @@ use crate::autograd::dispatch::autocast;
 use crate::autograd::{Creation, Tensor, ViewOp, primitives, unrelated, view_as};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 
 /// What to take between two elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use super::create::make_room;
 use crate::array::lock_order::TableLock;
 use crate::array::{Array, Device, Distribution, Element, Random, below};
 use crate::autograd::{Arrays, Grads, Name, OldValue, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, primitives};
-use crate::backend::host;
 use crate::error::{Error, Result};
+use crate::host::language;
 use crate::layout::{BF16, DType, Dims, F16, Scalar, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
@@ -227,7 +227,7 @@ fn any_range(dtype: DType) -> u64 {
 fn draw(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
     let (n, distribution) = (out.numel(), dist.distribution(out.dtype()));
     let (seed, start) = g.take(distribution.blocks(n, out.dtype()));
-    host::unlocked_if_large(n, || out.draw(Random { op: dist.label(), distribution, seed, start }, None))
+    language::unlocked_if_large(n, || out.draw(Random { op: dist.label(), distribution, seed, start }, None))
 }
 
 /// A new tensor of random numbers.
@@ -324,7 +324,7 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
         return primitives::cast(&super::pointwise::lt(&u, &p.detach())?, p.dtype());
     }
     let a = p.array();
-    host::unlocked_if_large(a.numel(), || tossed(&a, g.unwrap_or_else(|| default_generator()))).map(Tensor::new)
+    language::unlocked_if_large(a.numel(), || tossed(&a, g.unwrap_or_else(|| default_generator()))).map(Tensor::new)
 }
 
 fn tossed(p: &Array, g: &Generator) -> Result<Array> {
@@ -382,7 +382,7 @@ pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     let g = g.unwrap_or_else(|| default_generator());
     let one = || -> Result<Tensor> {
         let stream = g.take(Distribution::Integers { from: 0, range: 0 }.blocks(count, DType::I64));
-        Ok(Tensor::new(host::unlocked_if_large(count, || shuffled(count, dtype, stream))?))
+        Ok(Tensor::new(language::unlocked_if_large(count, || shuffled(count, dtype, stream))?))
     };
     if level::depth() == 0 {
         return one();
@@ -432,8 +432,9 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
         return Err(Error::runtime(format!("cannot sample n_sample > prob_dist.size(-1) samples without replacement: got {count} > {k}")));
     }
     let g = g.unwrap_or_else(|| default_generator());
-    let plain =
-        |a: &Array| host::unlocked_if_large(a.numel().saturating_mul(count), || draw_positions(a, count, replacement, g)).map(Tensor::new);
+    let plain = |a: &Array| {
+        language::unlocked_if_large(a.numel().saturating_mul(count), || draw_positions(a, count, replacement, g)).map(Tensor::new)
+    };
     if level::depth() == 0 {
         return plain(&weights.array());
     }

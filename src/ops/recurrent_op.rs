@@ -6,10 +6,10 @@ use super::matmul::linear;
 use super::pointwise as pw;
 use super::shape::{alias, narrow};
 use crate::array::Array;
-use crate::array::requests::{self, RecurrentCell, Request};
 use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::engine::{self, Options};
 use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tensor, Vjp, VjpCx, mode};
+use crate::call::{self, RecurrentCell, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -31,9 +31,9 @@ pub(super) struct RecurrentLayer {
 pub(super) type LayerResults = SmallVec<[Tensor; 3]>;
 
 impl RecurrentLayer {
-    fn request(&self, backward: bool) -> requests::Recurrent {
+    fn request(&self, backward: bool) -> call::Recurrent {
         let (cell, reverse, batches) = (self.cell, self.reverse, self.batches.clone());
-        requests::Recurrent { cell, backward, reverse, batches, hidden: self.hidden, state: self.state }
+        call::Recurrent { cell, backward, reverse, batches, hidden: self.hidden, state: self.state }
     }
 
     fn run(&self, backward: bool, ins: &[&Array], dtype: DType) -> Result<SmallVec<[Array; 6]>> {

@@ -7,11 +7,11 @@ use crate::array::{Array, Device, reduced_shape};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply1, primitives, view};
-use crate::backend::requests::{Reducer, summed};
+use crate::call::{Reducer, summed};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, wrap_dim, wrap_dims};
-use crate::pointwise::RowId;
-use crate::pointwise::{Func, Part};
+use crate::rows::RowId;
+use crate::rows::{Func, Part};
 use smallvec::{SmallVec, smallvec};
 
 /// The input shape of a reduction, which dimensions are reduced, and whether they stay with size 1.

@@ -3,11 +3,11 @@
 
 use super::declared::declare;
 use super::pool::no_kernel;
-use crate::array::requests::{self, Request, WeightTable};
 use crate::array::{Array, Device, ResampleBytes};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::with_batch;
 use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
+use crate::call::{self, Request, WeightTable};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::reduce::one;
@@ -228,7 +228,7 @@ impl Upsample {
             let mut shape = Dims::from_slice(y.shape());
             let (outer, inner) = (shape[..at].iter().product(), shape[at + 1..].iter().product());
             shape[at] = self.tables[axis].output();
-            let request = requests::Resample { op: "interpolate", outer, inner, table: self.tables[axis].clone() };
+            let request = call::Resample { op: "interpolate", outer, inner, table: self.tables[axis].clone() };
             y = Array::request1(Request::Resample(request), &[&y], &shape, y.dtype())?;
         }
         ImageRows { elements: y.cast(dtype)?, first, last }.image()

@@ -1,7 +1,7 @@
 //! Room for what operations make outside of tensors' memory, where the caller controls how much: views, lists, positions.
 
-use crate::backend::cpu::memory::alloc;
 use crate::error::{Error, Result};
+use crate::host::memory::alloc;
 
 /// Requests below this size are not checked.
 const SMALL: usize = 1 << 20;

@@ -4,12 +4,12 @@ use super::declared::declare;
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, shifted};
 use crate::array::Array;
-use crate::array::requests::{Request, Scan, ScanKind, summed};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, OldValue, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_inplace, apply1, primitives,
 };
+use crate::call::{Request, Scan, ScanKind, summed};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;

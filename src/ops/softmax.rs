@@ -4,10 +4,10 @@ use super::declared::declare;
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, sum};
 use crate::array::Array;
-use crate::array::requests::{self, Request, SoftmaxPass};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, mode, primitives};
+use crate::call::{self, Request, SoftmaxPass};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;
@@ -26,7 +26,7 @@ impl Softmax {
             return Err(Error::dtype(format!("expected a floating point tensor, got {}", x.dtype())));
         }
         let pass = SoftmaxPass { log: self.log, backward };
-        Array::request1(Request::Softmax(requests::Softmax { pass, dim: self.dim }), ins, x.shape(), x.dtype())
+        Array::request1(Request::Softmax(call::Softmax { pass, dim: self.dim }), ins, x.shape(), x.dtype())
     }
 }
 

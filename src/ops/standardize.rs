@@ -4,10 +4,10 @@ use super::pointwise as pw;
 use super::reduce::{mean, sum};
 use super::shape::transpose;
 use crate::array::Array;
-use crate::array::requests::{self, NormPass, NormShape, Request};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::{BatchedInput, BatchedInputs};
 use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply, mode, primitives};
+use crate::call::{self, NormPass, NormShape, Request};
 use crate::error::Result;
 use crate::layout::{DType, Dims, Layout, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -120,7 +120,7 @@ impl Normalize {
     }
 
     fn request(&self, pass: NormPass, shape: NormShape) -> Request {
-        Request::Norm(requests::Norm { op: self.name(), pass, shape, eps: Scalar::Float(self.eps) })
+        Request::Norm(call::Norm { op: self.name(), pass, shape, eps: Scalar::Float(self.eps) })
     }
 
     /// The batch norm of channels that come last in memory, which is one of rows; else of row-major elements.

@@ -5,10 +5,10 @@
 
 use crate::array::{Array, ArrayGroup, Change, OverwritingProgram};
 use crate::autograd::{Tensor, call_site, check_inplace, mode};
-use crate::backend::program::{Code, MAX_PARAMS, ProgramStep, StepInput, StepKind};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::{Func, RowId};
+use crate::program::{Code, ProgramStep, StepInput, StepKind};
+use crate::rows::{Func, MAX_PARAMS, RowId};
 use smallvec::SmallVec;
 
 /// An operand of a row: an input of the formula, the result of an earlier row, or a number.

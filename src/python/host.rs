@@ -5,8 +5,8 @@
 use super::errors::{foreign, runtime};
 use crate::array::lock_order::assert_no_guard;
 use crate::autograd::{call_site, foreign_run};
-use crate::backend::host::{Host, register as register_host};
-use crate::backend::live_memory::AllocatingStep;
+use crate::host::language::{Host, register as register_host};
+use crate::host::live_memory::AllocatingStep;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering};

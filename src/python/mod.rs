@@ -58,10 +58,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(m)?;
     // Before anything is computed: later there would be no one to tell.
-    crate::backend::cpu::num::choose().map_err(crate::error::Error::from)?;
-    crate::backend::cpu::threads::choose().map_err(crate::error::Error::from)?;
+    crate::simd::choose().map_err(crate::error::Error::from)?;
+    crate::host::threads::choose().map_err(crate::error::Error::from)?;
     host::register();
-    crate::backend::cpu::memory::alloc::register_release(runtime::allocator::release_idle);
+    crate::host::memory::alloc::register_release(runtime::allocator::release_idle);
     runtime::register(m)?;
     tensor::register(m)?;
     dtype::register(m)?;

@@ -5,9 +5,9 @@
 //! `backend::cpu::math` compare samples of both with other people's functions.
 
 use rgrad::layout::{DType, Scalar};
-use rgrad::pointwise::{Output, RowId};
-use rgrad_kernels::backend::cpu::num::{InstructionSet, best};
+use rgrad::rows::{Output, RowId};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run_at};
+use rgrad_kernels::simd::{InstructionSet, best};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 

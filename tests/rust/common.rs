@@ -1,10 +1,8 @@
 //! Gradients by central differences, against those of the engine, at first and second order.
 
-use rgrad::array::requests::{
-    ArgReduce, Classes, CumulativeExtreme, Mode, Nll, Request, Scan, ScanKind, Softmax, SoftmaxPass, Sort, summed,
-};
 use rgrad::autograd::dispatch::mode::ModeGuard;
 use rgrad::autograd::{Tensor, engine};
+use rgrad::call::{ArgReduce, Classes, CumulativeExtreme, Mode, Nll, Request, Scan, ScanKind, Softmax, SoftmaxPass, Sort, summed};
 use rgrad::error::Result;
 use rgrad::ops::{pointwise as pw, reduce};
 use rgrad::{Array, DType};

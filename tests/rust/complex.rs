@@ -1,8 +1,8 @@
 //! The rows that complex numbers can be computed with, in a complex type that exists only here: values, and derivatives against differences.
 
 use crate::rows::{points, value};
-use rgrad::pointwise::{Analytic, Eval, Field, Kind, Num, Output, RowId, Vjp};
-use rgrad_kernels::pointwise::rows;
+use rgrad::rows::{Analytic, Eval, Field, Kind, Num, Output, RowId, Vjp};
+use rgrad_kernels::rows::table;
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// The real numbers that absolute values are.
@@ -183,7 +183,7 @@ macro_rules! in_complex {
     ($([$kind:ident $Row:ident])+) => {
         fn in_complex(row: RowId) -> Option<InC> {
             match row {
-                $(RowId::$Row => in_complex!(@ $kind rows::$Row),)+
+                $(RowId::$Row => in_complex!(@ $kind table::$Row),)+
             }
         }
     };
@@ -258,7 +258,7 @@ fn derivatives_in_complex_numbers_agree_with_differences() {
 
 #[test]
 fn real_results_say_so() {
-    use rgrad::pointwise::Func;
+    use rgrad::rows::Func;
     for row in RowId::ALL {
         let info = row.info();
         assert_eq!(info.output() == Output::Real, matches!(info.kind, Kind::Modulus | Kind::Phase), "{}", info.name);

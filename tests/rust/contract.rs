@@ -2,17 +2,17 @@
 
 use super::common::{Along as _, values};
 use super::reference;
-use rgrad::array::requests::{
+use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
+use rgrad::call::{
     Attention, AttentionOrder, AttentionPass, AttentionShape, Classes, Conv, ConvPass, ConvShape, NllReduction, Norm, NormPass, NormShape,
     ScanKind, SoftmaxPass, Sort,
 };
-use rgrad::array::{Array, Bounds, Device, IndexPlan, Write, fusion};
 use rgrad::layout::{Layout, Scalar};
-use rgrad::pointwise::{Func, RowId};
+use rgrad::rows::{Func, RowId};
 use rgrad::{DType, Result};
 use rgrad_kernels::backend::contract::{Backend, Memory, Operand, View};
 use rgrad_kernels::backend::cpu::backend::CPU;
-use rgrad_kernels::backend::requests::{Custom, Reads, Request};
+use rgrad_kernels::call::{Custom, Reads, Request};
 use std::sync::{Arc, LazyLock};
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::register("reference", reference::find).expect("a free name"));

@@ -3,8 +3,8 @@
 use super::contract::{array, both, one};
 use rgrad::DType;
 use rgrad::array::Array;
-use rgrad::array::requests::{GridBorder, GridMode, GridPass, GridSample, Pool, PoolDivisor, PoolPass, Resample, WeightTable, WindowAxis};
-use rgrad_kernels::backend::requests::Request;
+use rgrad::call::{GridBorder, GridMode, GridPass, GridSample, Pool, PoolDivisor, PoolPass, Resample, WeightTable, WindowAxis};
+use rgrad_kernels::call::Request;
 use std::sync::Arc;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Every kind of request is compared with the reference backend.
 
 use super::{contract, contract_images, contract_random, contract_recurrence, reference};
-use rgrad_kernels::backend::requests::RequestKind;
+use rgrad_kernels::call::RequestKind;
 
 /// The test that compares this kind. None: a custom kernel is whatever a user makes it, and runs on the CPU alone.
 fn tested_by(kind: RequestKind) -> Option<(&'static str, fn())> {

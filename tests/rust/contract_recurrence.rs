@@ -3,9 +3,9 @@
 use super::common::values;
 use super::contract::both;
 use rgrad::array::Array;
-use rgrad::array::requests::{Recurrent, RecurrentCell, Request};
+use rgrad::call::{Recurrent, RecurrentCell, Request};
 use rgrad::{DType, Result};
-use rgrad_kernels::backend::cpu::threads::set_num_threads;
+use rgrad_kernels::host::threads::set_num_threads;
 
 const CELLS: [RecurrentCell; 5] = [
     RecurrentCell::Tanh,

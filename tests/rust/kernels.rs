@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use rgrad::layout::{BF16, DType, F16, Scalar};
-use rgrad::pointwise::{DTypeRule, RowId};
+use rgrad::rows::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
-use rgrad_kernels::backend::cpu::num::{InstructionSet, best, instruction_set};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run, run_at};
 use rgrad_kernels::backend::registry::Device;
+use rgrad_kernels::simd::{InstructionSet, best, instruction_set};
 
 /// Memory of one operand: `bytes` long enough for any layout below.
 #[derive(Debug, Clone, PartialEq)]

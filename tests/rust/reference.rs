@@ -5,12 +5,12 @@ use super::reference_elements::V::{self, F, I};
 use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, with};
 use rgrad_kernels::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, not_implemented};
 use rgrad_kernels::backend::cpu::backend::CPU;
-use rgrad_kernels::backend::cpu::memory::raw_slice::RawSlice;
-use rgrad_kernels::backend::program::{StepInput, StepKind};
-use rgrad_kernels::backend::requests::{IndexPlan, NllReduction, Pointwise, Reducer, Request, RequestKind, ScanKind, Write};
+use rgrad_kernels::call::{IndexPlan, NllReduction, Pointwise, Reducer, Request, RequestKind, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};
+use rgrad_kernels::host::memory::raw_slice::RawSlice;
 use rgrad_kernels::layout::{DType, Layout};
-use rgrad_kernels::pointwise::Func;
+use rgrad_kernels::program::{StepInput, StepKind};
+use rgrad_kernels::rows::Func;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -172,7 +172,7 @@ fn reduce(r: Reducer, x: &[V]) -> V {
     }
 }
 
-fn softmax(pass: rgrad::array::requests::SoftmaxPass, first: &[V], y: &[V]) -> Vec<V> {
+fn softmax(pass: rgrad::call::SoftmaxPass, first: &[V], y: &[V]) -> Vec<V> {
     let first: Vec<f64> = first.iter().map(|v| v.f()).collect();
     let y: Vec<f64> = y.iter().map(|v| v.f()).collect();
     let made: Vec<f64> = if pass.backward {

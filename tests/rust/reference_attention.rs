@@ -1,6 +1,6 @@
 //! Attention on the reference backend, from the definition.
 
-use rgrad_kernels::backend::requests::{Attention, AttentionPass};
+use rgrad_kernels::call::{Attention, AttentionPass};
 
 /// The outputs of a pass. Operands are row-major; a bool mask has numbers 0 and 1 and `is_bool`.
 pub fn outputs(a: &Attention, ins: &[Vec<f64>], is_bool: bool) -> Vec<Vec<f64>> {

@@ -1,7 +1,7 @@
 //! Convolution on the reference backend, from the definition.
 
 use super::reference_elements::V;
-use rgrad_kernels::backend::requests::{Conv, ConvPass, ConvShape};
+use rgrad_kernels::call::{Conv, ConvPass, ConvShape};
 
 /// Calls `f` for each product, with its places in x, the weight and y.
 fn products(s: &ConvShape, mut f: impl FnMut([usize; 3])) {

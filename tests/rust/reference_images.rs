@@ -1,6 +1,6 @@
 //! Images of other sizes, and read at the places of a grid, on the reference backend, from the definition.
 
-use rgrad_kernels::backend::requests::{GridBorder, GridMode, GridPass, GridSample, Resample};
+use rgrad_kernels::call::{GridBorder, GridMode, GridPass, GridSample, Resample};
 
 /// Weighted sums along the middle axis.
 pub fn resampled(r: &Resample, x: &[f64]) -> Vec<f64> {

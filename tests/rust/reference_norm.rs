@@ -1,6 +1,6 @@
 //! Normalisation on the reference backend, from the definition.
 
-use rgrad_kernels::backend::requests::{Norm, NormPass, NormShape};
+use rgrad_kernels::call::{Norm, NormPass, NormShape};
 
 /// The number of the mean and the weight's number of each element.
 fn places(s: &NormShape) -> Vec<(usize, usize)> {

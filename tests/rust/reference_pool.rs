@@ -1,6 +1,6 @@
 //! Windows on the reference backend, from the definition.
 
-use rgrad_kernels::backend::requests::{Pool, PoolDivisor, PoolPass, WindowAxis};
+use rgrad_kernels::call::{Pool, PoolDivisor, PoolPass, WindowAxis};
 
 /// The place of element `n` of an array of these sizes.
 fn split(mut n: usize, sizes: [usize; 3]) -> [usize; 3] {

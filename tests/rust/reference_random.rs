@@ -1,7 +1,7 @@
 //! Random numbers on the reference backend: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) one number at a time, and each distribution by
 //! its formula in float64.
 
-use rgrad_kernels::backend::requests::{Distribution, Random};
+use rgrad_kernels::call::{Distribution, Random};
 
 /// Four words for a counter.
 fn words(seed: u64, counter: u64) -> [u64; 4] {

@@ -1,6 +1,6 @@
 //! Recurrent layers on the reference backend, from the definition: each sequence for itself, step by step.
 
-use rgrad_kernels::backend::requests::{Recurrent, RecurrentCell};
+use rgrad_kernels::call::{Recurrent, RecurrentCell};
 
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())

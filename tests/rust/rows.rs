@@ -4,7 +4,7 @@
 //! derivative's derivative is taken with the rows' own rules, and both orders are compared with finite differences.
 
 use rgrad::layout::{DType, Scalar};
-use rgrad::pointwise::{Analytic, Field, Kind, Num, Real, RowId};
+use rgrad::rows::{Analytic, Field, Kind, Num, Real, RowId};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run};
 use std::ops::{Add, Mul, Neg, Sub};
 use std::rc::Rc;

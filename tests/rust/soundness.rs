@@ -2,13 +2,13 @@
 //! lent for reading. And what they read of memory that others write: positions are checked as they are used, bytes are no `bool`.
 
 use super::common::Along as _;
-use rgrad::array::requests::{Classes, NllReduction as Reduction, ScanKind, SoftmaxPass, Sort};
 use rgrad::array::{Array, Bounds, Device, IndexPlan, Numbers, Storage, Write};
 use rgrad::autograd::{Tensor, ViewOp, view};
+use rgrad::call::{Classes, NllReduction as Reduction, ScanKind, SoftmaxPass, Sort};
 use rgrad::error::Result;
 use rgrad::layout::{DType, Dims, Layout, Scalar, Strides};
 use rgrad::ops::{create, shape};
-use rgrad::pointwise::{Func, RowId};
+use rgrad::rows::{Func, RowId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 

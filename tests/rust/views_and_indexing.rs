@@ -174,7 +174,7 @@ fn sequences_end_where_they_should() {
 #[test]
 fn random_numbers_depend_on_the_seed_alone() {
     let draw = |threads: usize| {
-        rgrad_kernels::backend::cpu::threads::set_num_threads(threads);
+        rgrad_kernels::host::threads::set_num_threads(threads);
         let g = Generator::new(5);
         let a = random::sample(&[100_003], DType::F32, Dist::Normal { mean: 0.0, std: 1.0 }, Some(&g)).unwrap();
         let p = random::randperm(1000, DType::I64, Some(&g)).unwrap();

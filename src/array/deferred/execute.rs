@@ -11,13 +11,13 @@ use crate::array::lock_order::TableLock;
 use crate::array::profile::{self, EventStart, OpenEvent, ProfileKind};
 use crate::array::storage::Storage;
 use crate::backend::contract::{Memory, Operand, Program, ProgramInput, View};
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::host;
-use crate::backend::live_memory::{self, AllocatingStep};
-use crate::backend::program::{self, Code};
-use crate::backend::requests::Reads;
+use crate::call::Reads;
 use crate::error::{Error, Result};
+use crate::host::language;
+use crate::host::live_memory::{self, AllocatingStep};
+use crate::host::memory::alloc::Buffer;
 use crate::layout::{DType, Layout};
+use crate::program::{self, Code};
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl InterruptWatch {
             return true;
         }
         // SAFETY: the program runs under that lock, on this thread.
-        let asked = unsafe { queue::outside(host::interrupted) };
+        let asked = unsafe { queue::outside(language::interrupted) };
         *self.next.lock() = Instant::now() + CHECK_INTERVAL;
         asked.map_or_else(
             |e| {

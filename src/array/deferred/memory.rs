@@ -4,8 +4,8 @@ use super::step::DeferredStep;
 use crate::array::lock_order::{Ordered, Rank};
 use crate::array::storage::{Access, Storage};
 use crate::backend::contract::{DeviceMemory, Memory};
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::live_memory::BufferKey;
+use crate::host::live_memory::BufferKey;
+use crate::host::memory::alloc::Buffer;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

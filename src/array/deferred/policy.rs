@@ -6,12 +6,12 @@ use super::step::{DeferredInput, DeferredKind, DeferredStep, MOST_INPUTS, MOST_S
 use crate::array::Array;
 use crate::array::storage::{Access, Device, Storage};
 use crate::backend::contract::Backend;
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
-use crate::backend::host::LARGE;
-use crate::backend::program::{MAX_PARAMS, StepKind};
 use crate::error::Result;
+use crate::host::language::LARGE;
 use crate::layout::{DType, Layout, Scalar};
-use crate::pointwise::Func;
+use crate::program::StepKind;
+use crate::rows::{Func, MAX_PARAMS};
+use crate::simd::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

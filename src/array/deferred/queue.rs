@@ -8,9 +8,9 @@ use crate::array::Array;
 use crate::array::counted::CountedPlace;
 use crate::array::lock_order::{self, HeldLock, LockMode, Rank, ReentrantMutex, ReentrantMutexGuard, TableLock, assert_no_guard, suspend};
 use crate::array::storage::{Access, Device, Storage, StorageInner};
-use crate::backend::host;
-use crate::backend::interrupt::{Paused, paused};
 use crate::error::{Result, throw};
+use crate::host::interrupt::{Paused, paused};
+use crate::host::language;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ fn lock_programs() -> ProgramLock {
 }
 
 fn run_lock() -> ReentrantMutexGuard<'static, ()> {
-    RUN.try_lock().unwrap_or_else(|| host::unlocked(|| RUN.lock()))
+    RUN.try_lock().unwrap_or_else(|| language::unlocked(|| RUN.lock()))
 }
 
 /// Releases `RUN` while `f` runs, which may call foreign code. Other threads may run programs meanwhile, even this one, or write its inputs after
@@ -157,7 +157,7 @@ pub(in crate::array) fn make(step: Arc<DeferredStep>) -> Array {
     let made = unsafe { Array::from_parts_unchecked(storage, layout, dtype) };
     if holds_excess_memory(made.storage()) {
         // A failure is not reported here: the program runs again when its result is read.
-        let _ = host::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Ignored));
+        let _ = language::unlocked(|| settle_here(made.storage(), Access::Read, Interrupts::Ignored));
     }
     made
 }
@@ -185,7 +185,7 @@ pub(in crate::array) fn extend(storage: &Storage, f: impl FnOnce(Option<Arc<Defe
 /// Computes what is pending and must be done before an access of this kind.
 #[cold]
 pub(in crate::array) fn settle(storage: &Storage, access: Access) -> Result<()> {
-    host::unlocked(|| settle_here(storage, access, Interrupts::Checked))
+    language::unlocked(|| settle_here(storage, access, Interrupts::Checked))
 }
 
 /// As `settle`, for callers that return no error: a failure panics with the error. Callers that can fail settle before.
@@ -285,7 +285,7 @@ fn sweep_now(flags: u8) {
         if s.deferred().is_some_and(|l| l.is_pending()) && holds_excess_memory(s) {
             found = true;
             // A failure is not reported here: the program runs again when its result is read.
-            let _ = host::unlocked(|| settle_here(s, Access::Read, Interrupts::Ignored));
+            let _ = language::unlocked(|| settle_here(s, Access::Read, Interrupts::Ignored));
         }
     }
     if !found && all.len() > MANY_PROGRAMS {

@@ -7,7 +7,7 @@ use super::queue;
 use super::step::{DeferredInput, DeferredKind, DeferredStep, ProgramWeight};
 use crate::array::Array;
 use crate::backend::contract::View;
-use crate::backend::requests::Request;
+use crate::call::Request;
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 use smallvec::SmallVec;

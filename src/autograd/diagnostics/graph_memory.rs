@@ -4,7 +4,7 @@ use crate::array::{Array, Device, Storage};
 use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::tensor::{Tensor, Value};
-use crate::backend::live_memory::BufferKey;
+use crate::host::live_memory::BufferKey;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

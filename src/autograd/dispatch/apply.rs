@@ -23,8 +23,8 @@ use crate::autograd::transforms::forward_mode;
 use crate::autograd::transforms::level;
 use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
 use crate::autograd::transforms::view_tangents;
-use crate::backend::host;
 use crate::error::{Error, ErrorKind, Result, within};
+use crate::host::language;
 use crate::layout::fmt_shape;
 use smallvec::SmallVec;
 
@@ -251,7 +251,7 @@ fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
     }
     // A pending result records its call site, which cannot be looked up without the host's lock.
     let _line = Inherit::new(call_site::current());
-    host::long_work(|| {
+    language::long_work(|| {
         if !op.accepts_pending() {
             refs.iter().try_for_each(|a| a.ready())?;
         }
@@ -261,7 +261,7 @@ fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
 
 /// Whether a device operation can be recorded at once, without releasing the host's lock: its inputs are small, and nothing is pending.
 fn runs_under_locks(arrays: &[&Array]) -> bool {
-    arrays.iter().any(|a| a.device() != Device::CPU) && arrays.iter().all(|a| a.numel() < host::LARGE && !a.storage().is_pending())
+    arrays.iter().any(|a| a.device() != Device::CPU) && arrays.iter().all(|a| a.numel() < language::LARGE && !a.storage().is_pending())
 }
 
 /// Lets the highest level among the inputs apply its rule. The results are values of that level.
@@ -475,11 +475,11 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
             moved = inputs_to_move(op, &refs)?;
         }
         let refs = with_replaced(&refs, &moved);
-        let large = out.numel() >= host::LARGE || is_large(op, &refs, false) || refs.iter().any(|a| a.storage().is_pending());
+        let large = out.numel() >= language::LARGE || is_large(op, &refs, false) || refs.iter().any(|a| a.storage().is_pending());
         if large && !runs_under_locks(&refs) {
             let _line = Inherit::new(call_site::current());
             let mut begun = false;
-            let done = host::long_work(|| {
+            let done = language::long_work(|| {
                 if !op.accepts_pending() {
                     refs.iter().try_for_each(|a| a.ready())?;
                     out.storage().settle(Access::Write)?;

@@ -5,8 +5,8 @@
 use crate::array::fusion;
 use crate::array::lock_order::TableLock;
 use crate::autograd::dispatch::module_site;
-use crate::backend::live_memory;
 use crate::error::Result;
+use crate::host::live_memory;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;

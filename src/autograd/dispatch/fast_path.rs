@@ -17,7 +17,7 @@ use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::backend::cpu::pointwise::Func;
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
-use crate::pointwise::RowId;
+use crate::rows::RowId;
 use smallvec::SmallVec;
 
 /// Applies a row to inputs of one floating dtype, some of which may be Python numbers (any of the tensors stands in their positions). Returns

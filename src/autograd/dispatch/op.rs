@@ -105,7 +105,7 @@ pub trait Op: Vjp + OpForm {
         out.copy_from(&made[0])
     }
 
-    /// About how many elements or products the forward processes. From `host::LARGE` on it runs without the host's lock.
+    /// About how many elements or products the forward processes. From `language::LARGE` on it runs without the host's lock.
     fn work(&self, inputs: &[&Array]) -> usize {
         inputs.iter().map(|a| a.numel()).sum()
     }

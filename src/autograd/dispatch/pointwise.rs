@@ -15,14 +15,14 @@ use crate::autograd::tensor::{Tensor, Value};
 use crate::autograd::transforms::forward_mode::{self, Jvp, Tangents};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::Func;
-use crate::pointwise::{Analytic, Cond, Constant, Field, Num, OUTPUT, Real, RowId};
+use crate::rows::Func;
+use crate::rows::{Analytic, Cond, Constant, Field, Num, OUTPUT, Real, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::OnceLock;
 
-pub use crate::backend::cpu::pointwise::kernels::MAX_PARAMS;
+pub use crate::rows::MAX_PARAMS;
 
 /// Which operand is a Python number. PyTorch names some nodes after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
-use crate::backend::host;
-use crate::backend::interrupt::{Paused, paused};
 use crate::error::{Error, Result};
+use crate::host::interrupt::{Paused, paused};
+use crate::host::language;
 use crate::layout::broadcast;
 
 /// Passes of several threads may reach one leaf; their additions are serialised. Leaves share these locks by address. The locks are reentrant,
@@ -27,7 +27,7 @@ struct LeafLock {
 fn lock_leaf(leaf: &Tensor) -> LeafLock {
     let _held = enter(Rank::Turn, LockMode::Shared);
     let lock = &LEAF_LOCKS[leaf.id() / 64 % LEAF_LOCKS.len()];
-    LeafLock { _lock: lock.try_lock().unwrap_or_else(|| host::unlocked(|| lock.lock())), _held, _paused: paused() }
+    LeafLock { _lock: lock.try_lock().unwrap_or_else(|| language::unlocked(|| lock.lock())), _held, _paused: paused() }
 }
 
 /// Adds a gradient to a leaf's `.grad`, if there is one and the leaf still requires grad. The first one is moved there if nothing else holds it, else

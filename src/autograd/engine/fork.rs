@@ -2,7 +2,7 @@
 //! inherit locks whose owners do not exist in it. So a thread that forks waits until every other pass is between two nodes, where it holds no
 //! lock, and the passes pause there until the fork is done.
 
-use crate::backend::host;
+use crate::host::language;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ pub(in crate::autograd) fn pause_for_forks() {
 fn pause() {
     while is_pending() {
         RUNNING_PASSES.fetch_sub(1, Ordering::SeqCst);
-        host::unlocked(|| {
+        language::unlocked(|| {
             while FORKING.load(Ordering::SeqCst) > 0 {
                 std::thread::sleep(POLL_INTERVAL);
             }
@@ -104,7 +104,7 @@ pub fn before_fork() {
     if RUNNING_PASSES.load(Ordering::SeqCst) <= mine {
         return;
     }
-    host::unlocked(|| {
+    language::unlocked(|| {
         let begun = Instant::now();
         while RUNNING_PASSES.load(Ordering::SeqCst) > mine && begun.elapsed() < MAX_WAIT {
             std::thread::sleep(POLL_INTERVAL);

@@ -23,8 +23,8 @@ use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::Tangent;
 use crate::autograd::transforms::level::WrappedTensor;
 use crate::autograd::transforms::view_tangents;
-use crate::backend::host;
 use crate::error::{Error, Result};
+use crate::host::language;
 use crate::layout::{Dims, Strides};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -272,7 +272,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl Fn() -> NodeOp) -> Result<Sm
     let one = |op: &ViewOp| {
         made.set(made.get().wrapping_add(1));
         if made.get().is_multiple_of(MANY) {
-            host::interrupted()?;
+            language::interrupted()?;
         }
         view_as(t, op.clone(), name.get(), Creation::Several)
     };

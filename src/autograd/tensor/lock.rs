@@ -408,6 +408,6 @@ mod tests {
     fn the_hosts_lock_is_not_asked_for_while_a_tensor_is_read() {
         let tensor = shared(1);
         let _reading = tensor.read();
-        crate::backend::host::unlocked(|| ());
+        crate::host::language::unlocked(|| ());
     }
 }

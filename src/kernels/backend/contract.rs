@@ -1,74 +1,16 @@
 //! The contract of backends: how a backend holds memory, how requests are run, and what it reports about its support.
 
-use super::cpu::memory::raw_slice::RawSlice;
-use super::live_memory::BufferKey;
-use super::program::Code;
-use super::requests::{Pool, PoolPass, Request};
+pub use crate::call::{DeviceMemory, Memory, View};
+pub use crate::program::{Program, ProgramInput, ProgramRun, ProgramRuns};
+
+use crate::call::{Pool, PoolPass, Request};
 use crate::error::{Error, Result};
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Scalar};
-use crate::pointwise::Func;
+use crate::rows::Func;
 use smallvec::SmallVec;
-use std::any::Any;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-
-/// Memory that the host cannot address. Dropping it returns it to the device, on any thread and in the order of the device's queue.
-pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
-    fn bytes(&self) -> usize;
-
-    /// The key under which the device's allocator has registered it (`live_memory`), and the bytes that it counts. None if it counts nothing.
-    fn held(&self) -> Option<(BufferKey, usize)> {
-        None
-    }
-
-    fn as_any(&self) -> &dyn Any;
-}
-
-/// The start of an operand's memory.
-#[derive(Debug, Clone, Copy)]
-pub enum Memory<'a> {
-    /// An address of the host.
-    Host(*mut u8),
-    Device(&'a dyn DeviceMemory),
-}
-
-impl Memory<'_> {
-    /// The address, of memory of the host.
-    ///
-    /// # Panics
-    /// The memory is a device's: the caller has chosen the wrong backend.
-    #[inline]
-    pub fn address(self) -> *mut u8 {
-        match self {
-            Memory::Host(p) => p,
-            Memory::Device(m) => panic!("memory of a device was asked for its address: {m:?}"),
-        }
-    }
-}
-
-/// Strided elements in memory.
-#[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
-    pub memory: Memory<'a>,
-    /// The first element's place.
-    pub offset: usize,
-    pub shape: &'a [usize],
-    /// One for each dimension, in elements; 0 where a dimension is broadcast.
-    pub strides: &'a [isize],
-    pub dtype: DType,
-}
-
-impl View<'_> {
-    /// The first element, of memory of the host.
-    #[inline]
-    pub fn ptr(&self) -> *mut u8 {
-        self.memory.address().wrapping_add(self.offset * self.dtype.size())
-    }
-
-    pub fn numel(&self) -> usize {
-        self.shape.iter().product()
-    }
-}
 
 /// What a request reads.
 #[derive(Debug, Clone, Copy)]
@@ -85,65 +27,6 @@ pub enum Operand<'a> {
         shape: &'a [usize],
         strides: &'a [isize],
     },
-}
-
-/// An input of a program.
-#[derive(Debug, Clone, Copy)]
-pub struct ProgramInput<'a> {
-    pub memory: Memory<'a>,
-    pub offset: usize,
-    pub dtype: DType,
-    /// None: the same layout as the results'. Otherwise strides over the program's shape.
-    pub strides: Option<&'a [isize]>,
-}
-
-/// Pointwise steps over one shape, with their memory. Results are dense, from the start of their memory on, with `strides`.
-pub struct Program<'a> {
-    pub code: &'a Code,
-    pub shape: &'a [usize],
-    pub strides: &'a [isize],
-    pub inputs: &'a [ProgramInput<'a>],
-    /// The steps whose results have to be stored, and their memory. A result may be stored in the memory of an input without strides of its own
-    /// that no later step reads.
-    pub outputs: &'a [(usize, Memory<'a>)],
-    /// Called from time to time by the thread that runs the program. If it returns false, the program stops, and its results are not used.
-    pub should_continue: &'a (dyn Fn() -> bool + Sync),
-    /// Set once the outputs have been written, or recorded, even if a request that reads the last step fails after that.
-    pub is_written: &'a AtomicBool,
-}
-
-impl fmt::Debug for Program<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program").field("code", self.code).field("shape", &self.shape).finish_non_exhaustive()
-    }
-}
-
-impl Program<'_> {
-    /// The dtype of the last step's result.
-    pub fn dtype(&self) -> DType {
-        self.code.steps.last().map_or(DType::Bool, |s| s.out)
-    }
-}
-
-/// The operands of one run of a program that runs several times: dense elements of one layout, without strides of their own.
-#[derive(Debug)]
-pub struct ProgramRun<'a> {
-    pub elements: usize,
-    /// The memory of each input, and its first element.
-    pub inputs: SmallVec<[(Memory<'a>, usize); 6]>,
-    /// The memory of each output, which begins with its first element.
-    pub outputs: SmallVec<[Memory<'a>; 4]>,
-}
-
-/// A program that runs once for each of several groups of operands.
-#[derive(Debug)]
-pub struct ProgramRuns<'a, 'm> {
-    pub code: &'a Code,
-    /// The dtype of all inputs.
-    pub dtype: DType,
-    /// The steps whose results are stored.
-    pub outputs: &'a [usize],
-    pub runs: &'a [ProgramRun<'m>],
 }
 
 /// Whether a backend supports a request.

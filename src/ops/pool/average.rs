@@ -3,10 +3,10 @@
 use super::shape::{Sizes, WindowArgs, adaptive_axes, check_rank_1d, one_size, window_axes};
 use super::{Windows, check_size, no_kernel};
 use crate::array::Array;
-use crate::array::requests::{PoolDivisor, PoolPass};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tangent, Tensor, Vjp, VjpCx, apply1_growing};
+use crate::call::{PoolDivisor, PoolPass};
 use crate::error::{Error, Result};
 use crate::layout::DType;
 use crate::ops::reduce::{mean, one};

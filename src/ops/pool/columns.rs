@@ -2,9 +2,9 @@
 
 use super::{Windows, check_size, no_kernel};
 use crate::array::Array;
-use crate::array::requests::{PoolPass, WindowAxis};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, apply1_growing, primitives};
+use crate::call::{PoolPass, WindowAxis};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::ops::pointwise as pw;

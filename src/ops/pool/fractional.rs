@@ -3,9 +3,9 @@
 use super::max::{MaxKind, MaxPool, run};
 use super::shape::Sizes;
 use super::{Windows, both, no_kernel};
-use crate::array::requests::WindowAxis;
 use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, primitives};
+use crate::call::WindowAxis;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape};
 use crate::ops::create::arange;

@@ -2,7 +2,6 @@
 
 use super::shape::{WindowArgs, adaptive_axes, check_rank_1d, one_size, window_axes};
 use super::{Windows, check_size, is_host, no_kernel};
-use crate::array::requests::{Pool, PoolPass};
 use crate::array::{Array, Device, Write};
 use crate::autograd::dispatch::autocast;
 use crate::autograd::dispatch::flat::with_zero_second;
@@ -11,6 +10,7 @@ use crate::autograd::graph::saved_hooks;
 use crate::autograd::{
     Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangent, Tangents, Tensor, Vjp, VjpCx, apply_growing, apply1_growing, mode, primitives,
 };
+use crate::call::{Pool, PoolPass};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
 use crate::ops::gather::gather;

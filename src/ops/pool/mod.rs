@@ -8,8 +8,8 @@ mod max;
 mod shape;
 mod unpool;
 
-use crate::array::requests::{Pool, PoolPass, Request, WindowAxis};
 use crate::array::{Array, Device};
+use crate::call::{Pool, PoolPass, Request, WindowAxis};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, fmt_shape};
 

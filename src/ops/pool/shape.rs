@@ -1,7 +1,7 @@
 //! The windows of pooling: PyTorch's rules for sizes, and its errors.
 
-use crate::array::requests::WindowAxis;
 use crate::autograd::Tensor;
+use crate::call::WindowAxis;
 use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
 use smallvec::SmallVec;

@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::ops::update::{UpdateFormula, UpdateInput, UpdateRow};
-use crate::pointwise::RowId;
 use crate::python::args::tensor_list;
 use crate::python::types::PyObj;
+use crate::rows::RowId;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 

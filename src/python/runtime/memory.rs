@@ -2,8 +2,8 @@
 
 use crate::autograd::call_site::Site;
 use crate::autograd::dispatch::{call_site, module_site};
-use crate::backend::cpu::memory::alloc;
-use crate::backend::live_memory::{self, BufferKey, LiveBuffer};
+use crate::host::live_memory::{self, BufferKey, LiveBuffer};
+use crate::host::memory::alloc;
 use crate::python::args;
 use crate::python::errors::runtime;
 use pyo3::prelude::*;

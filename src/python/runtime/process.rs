@@ -11,31 +11,31 @@ use std::cell::Cell;
 /// The bytes that CPU tensors hold now.
 #[pyfunction]
 fn memory_allocated() -> usize {
-    crate::backend::cpu::memory::alloc::memory_allocated()
+    crate::host::memory::alloc::memory_allocated()
 }
 
 /// The largest number of bytes that CPU tensors have held since the last `reset_peak_memory_stats`.
 #[pyfunction]
 fn max_memory_allocated() -> usize {
-    crate::backend::cpu::memory::alloc::max_memory_allocated()
+    crate::host::memory::alloc::max_memory_allocated()
 }
 
 /// Resets `max_memory_allocated` to the bytes held now.
 #[pyfunction]
 fn reset_peak_memory_stats() {
-    crate::backend::cpu::memory::alloc::reset_peak_memory_stats();
+    crate::host::memory::alloc::reset_peak_memory_stats();
 }
 
 /// Returns cached CPU memory that no tensor uses to the system.
 #[pyfunction]
 fn empty_cache() {
-    crate::backend::cpu::memory::alloc::empty_cache();
+    crate::host::memory::alloc::empty_cache();
 }
 
 /// Limits the bytes that all CPU tensors together may hold. 0 sets the limit to the machine's memory.
 #[pyfunction]
 fn set_memory_limit(bytes: usize) {
-    crate::backend::cpu::memory::alloc::set_memory_limit(bytes);
+    crate::host::memory::alloc::set_memory_limit(bytes);
 }
 
 /// Makes the n-th allocation from now on fail (0 is the next one), or panic. A negative number switches this off. For tests.
@@ -43,22 +43,22 @@ fn set_memory_limit(bytes: usize) {
 #[pyo3(signature = (n, panic = false))]
 fn _fail_allocation_in(n: i64, panic: bool) {
     if panic {
-        crate::backend::cpu::memory::alloc::panic_in(n);
+        crate::host::memory::alloc::panic_in(n);
     } else {
-        crate::backend::cpu::memory::alloc::fail_in(n);
+        crate::host::memory::alloc::fail_in(n);
     }
 }
 
 /// The number of threads that kernels use.
 #[pyfunction]
 fn get_num_threads() -> usize {
-    crate::backend::cpu::threads::num_threads()
+    crate::host::threads::num_threads()
 }
 
 /// PyTorch's name of the instruction set that kernels use.
 #[pyfunction]
 fn _get_cpu_capability() -> &'static str {
-    use crate::backend::cpu::num::{InstructionSet, instruction_set};
+    use crate::simd::{InstructionSet, instruction_set};
     match instruction_set() {
         InstructionSet::Avx512 => "AVX512",
         InstructionSet::Avx2 => "AVX2",
@@ -76,7 +76,7 @@ fn set_num_threads(num: &Bound<'_, PyAny>) -> PyResult<()> {
     let wrong = |_| Error::runtime(format!("set_num_threads expects an int, but got {}", type_name(num)));
     let n = num.extract::<i64>().map_err(wrong)?;
     let n = usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| Error::runtime("set_num_threads expects a positive integer"))?;
-    crate::backend::cpu::threads::set_num_threads(n);
+    crate::host::threads::set_num_threads(n);
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn _before_fork() {
     }
     crate::autograd::engine::fork::before_fork();
     // Before the locks below: threads that end may give memory back.
-    crate::backend::cpu::threads::before_fork();
+    crate::host::threads::before_fork();
     crate::array::fusion::before_fork();
 }
 
@@ -101,8 +101,8 @@ fn _before_fork() {
 #[cfg(unix)]
 mod system {
     use crate::array::fusion;
-    use crate::backend::cpu::memory::alloc;
-    use crate::backend::raw_lock;
+    use crate::host::memory::alloc;
+    use crate::host::raw_lock;
 
     pub extern "C" fn before_fork() {
         fusion::hold_in_fork();
@@ -132,7 +132,7 @@ fn _after_fork(child: bool) {
     unsafe { crate::array::fusion::after_fork() };
     crate::autograd::engine::fork::after_fork(child);
     if child {
-        crate::backend::cpu::threads::after_fork();
+        crate::host::threads::after_fork();
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_before_fork, m)?)?;
     m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
     #[cfg(unix)]
-    crate::backend::raw_lock::at_fork(system::before_fork, system::after_fork, system::after_fork_in_child).map_err(Error::from)?;
+    crate::host::raw_lock::at_fork(system::before_fork, system::after_fork, system::after_fork_in_child).map_err(Error::from)?;
     let os = m.py().import("os")?;
     let kwargs = PyDict::new(m.py());
     kwargs.set_item("before", m.getattr("_before_fork")?)?;

@@ -183,7 +183,7 @@ fn install() -> Result<()> {
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::backend::device_times::register(crate::array::profile::device_watcher);
+    crate::host::device_times::register(crate::array::profile::device_watcher);
     crate::array::profile::register_device_bytes(|| installed().map_or(0, |c| c.memory_allocated()));
     register_hooks(Hooks { site: || call_site::current().0, describe: |s| call_site::Site(s).describe(), install: || Ok(install()?) });
     m.add_function(wrap_pyfunction!(_wgpu_description, m)?)?;

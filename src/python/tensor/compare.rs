@@ -6,13 +6,13 @@ use crate::error::Error;
 use crate::layout::{DType, Scalar};
 use crate::ops::create;
 use crate::ops::pointwise::{self as pw, Arg};
-use crate::pointwise::RowId;
 use crate::python::args::is_numpy_scalar;
 use crate::python::convert::from_python::tensor_from;
 use crate::python::convert::numpy_memory::{NdArray, is_number_array};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::PyObj;
+use crate::rows::RowId;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyComplexMethods};
 

@@ -13,11 +13,11 @@ mod sharing;
 
 use crate::autograd::{Tensor, primitives};
 use crate::ops::pointwise as pw;
-use crate::pointwise::RowId;
 use crate::python::args::{operand, scalar, tensor};
 use crate::python::errors::{runtime, type_error};
 use crate::python::host::wait_for_operations;
 use crate::python::types::{PyObj, PyObjResult};
+use crate::rows::RowId;
 use identity::wrap;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};

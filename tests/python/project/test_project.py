@@ -241,7 +241,7 @@ def test_contributing_shows_a_real_row() -> None:
     block = re.search(r"```rust\n(.*?)```", section, flags=re.DOTALL)
     assert block is not None
     assert len(block[1].splitlines()) <= 10
-    assert any(block[1] in text for name, text in texts(".rs").items() if name.startswith("src/kernels/pointwise/"))
+    assert any(block[1] in text for name, text in texts(".rs").items() if name.startswith("src/kernels/rows/"))
 
 
 # By kind of addition: what its example is called in the sources, and the file that needs no such name.

@@ -1,23 +1,27 @@
 //! Runs requests on the CPU: prepares the kernels' arguments from the operands, family by family.
 
-use super::cast::convert_fn;
-use super::epilogue::ImageEpilogue;
-use super::memory::alloc::Buffer;
-use super::memory::raw_slice::RawSlice;
-use super::num::instruction_set;
-use super::operands::{DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, runner, typed, view};
 use super::reduce::kernels as reduce_kernels;
 use super::reduce::reducers::Numeric;
 use super::reduce::{ReduceInput, run as run_reduce};
 use super::softmax::{SoftmaxElement, SoftmaxShape};
-use super::{arg_reduce, conv, copy, cummax, index, mode, nonzero, norm, pointwise, scan, sort, widened};
+use super::{arg_reduce, conv, copy, index, mode, nonzero, norm, pointwise, scan, sort};
 use crate::backend::contract::{CountedResult, Operand, Program, View};
-use crate::backend::requests::{
+use crate::backend::cpu::common::cast::convert_fn;
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
+use crate::backend::cpu::common::operands::{
+    DenseOperand, OrderedOperand, around, float, malformed, not_floating, output, runner, typed, view,
+};
+use crate::backend::cpu::common::widened;
+use crate::backend::cpu::cumulative_extreme;
+use crate::call::{
     ArgReduce, Conv, ConvPass, CumulativeExtreme, Mode, Nll, NllReduction, Norm, NormPass, Pointwise, Reduce, Request, Scan, Softmax, Sort,
     Triangle,
 };
 use crate::error::{Error, Result};
+use crate::host::memory::alloc::Buffer;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{BF16, DType, F16, Scalar};
+use crate::simd::instruction_set;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -154,7 +158,7 @@ pub(super) unsafe fn cumulative_extreme(c: &CumulativeExtreme, ins: &[Operand<'_
     unsafe {
         let from = numbers(&x)?;
         typed!(x.dtype, T => {
-            cummax::cummax::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
+            cumulative_extreme::cummax::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
         });
     }
     Ok(())

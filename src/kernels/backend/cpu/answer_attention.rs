@@ -1,10 +1,10 @@
 //! Attention on the CPU: the kernels' arguments from the operands.
 
 use super::attention::{self, AttentionJob, AttentionMask, GradientSources};
-use super::blocks::{BlockElement, Strided4};
-use super::operands::{DenseOperand, float, malformed, output, view};
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Attention, AttentionPass};
+use crate::backend::cpu::common::blocks::{BlockElement, Strided4};
+use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, output, view};
+use crate::call::{Attention, AttentionPass};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 

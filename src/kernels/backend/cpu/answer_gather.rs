@@ -1,15 +1,16 @@
 //! Runs requests on the CPU that read or write at positions. All positions are checked first and then read once, so concurrent writes to the
 //! index arrays cannot cause accesses out of bounds.
 
-use super::along::{self, AlongOperand};
 use super::index::{self, IndexedRows, StridedBlock, add_offsets};
-use super::memory::alloc::Buffer;
-use super::memory::raw_slice::RawSlice;
-use super::operands::{DenseOperand, output, view};
-use super::threads::parallel_for;
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::gather;
+use crate::backend::cpu::gather::AlongOperand;
+use crate::call::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
+use crate::host::memory::alloc::Buffer;
+use crate::host::memory::raw_slice::RawSlice;
+use crate::host::threads::parallel_for;
 use crate::layout::{DType, Strides};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -127,7 +128,7 @@ pub(super) unsafe fn gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Re
     // SAFETY: see above; the index is no larger than the array apart from `dim`, where each position is checked as it is used.
     unsafe {
         let flat = DenseOperand::cast(&at, DType::I64)?;
-        let all_inside = along::gather(
+        let all_inside = gather::gather(
             AlongOperand { ptr: out.ptr(), strides: out.strides },
             AlongOperand { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
             AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
@@ -153,7 +154,7 @@ pub(super) unsafe fn scatter(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Opti
         if !are_inside(index, size) {
             return Err(outside(index, s.dim, size));
         }
-        along::scatter(
+        gather::scatter(
             AlongOperand { ptr: x.ptr(), strides: &over(&x, rank) },
             AlongOperand { ptr: values.ptr(), strides: &strides },
             AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },

@@ -2,20 +2,20 @@
 //!
 //! Not here: the products themselves (`matmul`), and which of them wait for steps (`array/deferred/source.rs`).
 
-use super::cast::convert_fn;
-use super::epilogue::Epilogue;
 use super::matmul::packed::{self, Bias, Factor};
 use super::matmul::panel_vector::CoreNumber;
 use super::matmul::{self, FloatProduct};
-use super::memory::alloc::Buffer;
-use super::num::instruction_set;
-use super::operands::{DenseOperand, malformed, runner, view};
-use super::threads::SharedPointer;
-use super::widened;
 use crate::backend::contract::{Operand, Program, View};
-use crate::backend::requests::Request;
+use crate::backend::cpu::common::cast::convert_fn;
+use crate::backend::cpu::common::epilogue::Epilogue;
+use crate::backend::cpu::common::operands::{DenseOperand, malformed, runner, view};
+use crate::backend::cpu::common::widened;
+use crate::call::Request;
 use crate::error::{Error, Result};
+use crate::host::memory::alloc::Buffer;
+use crate::host::threads::SharedPointer;
 use crate::layout::DType;
+use crate::simd::instruction_set;
 use std::sync::atomic::Ordering;
 
 // SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes

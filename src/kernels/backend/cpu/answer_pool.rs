@@ -1,9 +1,10 @@
 //! Runs the requests of windows, of weighted sums along an axis, and of reads at the places of a grid on the CPU.
 
-use super::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
-use super::{grid, pool, resample};
+use super::{pool, resample};
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{GridSample, Pool, PoolPass, Resample};
+use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
+use crate::backend::cpu::grid_sample;
+use crate::call::{GridSample, Pool, PoolPass, Resample};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -27,7 +28,7 @@ pub(super) unsafe fn grid_sample(g: &GridSample, ins: &[Operand<'_>], out: View<
     float!(out.dtype, T => {
         let from: SmallVec<[*const T; 3]> = dense.iter().map(|d| d.ptr().cast()).collect();
         // SAFETY: see above; `GridSample` describes operands and output.
-        unsafe { grid::grid_sample::<T>(g, &from, out.ptr().cast()) }
+        unsafe { grid_sample::grid_sample::<T>(g, &from, out.ptr().cast()) }
     });
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Random numbers of every distribution and dtype.
 
-use super::memory::raw_slice::RawSlice;
-use super::operands::{DenseOperand, view};
 use super::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Distribution, Random, below};
+use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::call::{Distribution, Random, below};
 use crate::error::Result;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{BF16, DType, F16};
 
 /// # Safety

@@ -1,10 +1,10 @@
 //! Recurrent layers on the CPU: the kernels' arguments from the operands.
 
-use super::blocks::BlockElement;
-use super::operands::{DenseOperand, float, output, view};
 use super::recurrent::{RecurrentBackward, RecurrentForward};
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Recurrent, RecurrentCell};
+use crate::backend::cpu::common::blocks::BlockElement;
+use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::call::{Recurrent, RecurrentCell};
 use crate::error::Result;
 use smallvec::SmallVec;
 use std::ptr::{null, null_mut};

@@ -5,17 +5,18 @@ use super::answer_gather as at_positions;
 use super::answer_pool::{grid_sample, pool, resample};
 use super::answer_random::random;
 use super::answer_recurrent::recurrent;
-use super::memory::alloc;
-use super::memory::raw_slice::RawSlice;
-use super::strided::collapse;
-use super::{answer, answer_gemm, conv, operands, pointwise, widened};
+use super::{answer, answer_gemm, conv, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
-use crate::backend::requests::{ConvPass, NormPass, Request};
+use crate::backend::cpu::common::strided::collapse;
+use crate::backend::cpu::common::{operands, widened};
+use crate::call::{ConvPass, NormPass, Request};
 use crate::error::{Error, Result};
+use crate::host::memory::alloc;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
-use crate::pointwise::Func;
+use crate::rows::Func;
 
 /// The one backend of the host's memory.
 #[derive(Debug)]

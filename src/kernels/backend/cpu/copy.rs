@@ -1,8 +1,8 @@
 //! Copies, casts and fills of strided memory.
 
-use super::cast::{convert_fn, scalar_bytes};
-use super::strided::{Tiles, collapse};
-use super::threads::parallel_for;
+use crate::backend::cpu::common::cast::{convert_fn, scalar_bytes};
+use crate::backend::cpu::common::strided::{Tiles, collapse};
+use crate::host::threads::parallel_for;
 use crate::layout::{DType, Scalar};
 
 /// Elements of a tile: where source and destination have different memory orders, a few neighbouring cache lines of each row and each
@@ -59,7 +59,7 @@ pub unsafe fn copy(from: DType, to: DType, shape: &[usize], src: *const u8, src_
 
 /// # Safety
 /// As for `copy`, along one dimension; strides in bytes.
-unsafe fn line(mv: super::cast::ConvertFn, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
+unsafe fn line(mv: crate::backend::cpu::common::cast::ConvertFn, n: usize, src: *const u8, ss: isize, dst: *mut u8, ds: isize) {
     if n < 2 * GRAIN {
         // SAFETY: the caller's.
         return unsafe { mv(1, n, src, (0, ss), dst, (0, ds)) };

@@ -3,11 +3,11 @@
 //! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
 //! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
 
-use super::blocks::bring;
-use super::memory::raw_slice::RawSlice;
-use super::threads::{SharedPointer, num_threads, parallel_for};
-use crate::backend::interrupt;
-use crate::backend::requests::Write;
+use crate::backend::cpu::common::blocks::prefetch;
+use crate::call::Write;
+use crate::host::interrupt;
+use crate::host::memory::raw_slice::RawSlice;
+use crate::host::threads::{SharedPointer, num_threads, parallel_for};
 use crate::layout::DType;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +17,12 @@ pub(super) const PIECE: usize = 16 << 10;
 
 /// How many rows ahead memory is asked for, and how many bytes of each at most.
 const AHEAD: usize = 4;
-const BROUGHT: usize = 512;
+const PREFETCHED: usize = 512;
 
-/// As `bring`, of the first elements of a row.
+/// As `prefetch`, of the first elements of a row.
 #[inline(always)]
-fn bring_some<T>(from: *const T, n: usize) {
-    bring(from, n.min(BROUGHT / size_of::<T>()));
+fn prefetch_some<T>(from: *const T, n: usize) {
+    prefetch(from, n.min(PREFETCHED / size_of::<T>()));
 }
 
 /// Sizes and strides of some dimensions; dimensions that are contiguous with each other are merged.
@@ -197,7 +197,7 @@ unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_
                 } else {
                     for (j, off) in offsets.iter().enumerate() {
                         if let Some(next) = offsets.get(j + AHEAD) {
-                            bring_some(from.wrapping_offset(*next as isize), n);
+                            prefetch_some(from.wrapping_offset(*next as isize), n);
                         }
                         let (mut to, from) = (to.add(j * n), from.offset(*off as isize));
                         if run == Some(1) {
@@ -309,7 +309,7 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
                     (Some(1), false) => {
                         for (j, off) in offsets.iter().enumerate() {
                             if let Some(next) = offsets.get(j + AHEAD) {
-                                bring_some(x.wrapping_offset(*next as isize + from as isize), to - from);
+                                prefetch_some(x.wrapping_offset(*next as isize + from as isize), to - from);
                             }
                             let (x, src) = (x.offset(*off as isize + from as isize), src.add(j * n));
                             for i in 0..to - from {

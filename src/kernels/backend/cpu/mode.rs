@@ -1,9 +1,10 @@
 //! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
 
-use super::cummax::{RowPointers, each_row};
-use super::memory::room::with_room;
 use super::reduce::reducers::Numeric;
-use crate::backend::interrupt::{self, Ticks};
+use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
+use crate::host::interrupt;
+use crate::host::interrupt::Ticks;
+use crate::host::memory::reserve::reserved;
 use std::cmp::Ordering;
 
 /// Elements that are copied between two checks for interrupts.
@@ -17,7 +18,7 @@ pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *con
     let p = RowPointers { x, values, positions };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
-        let mut sorted: Vec<(T, usize)> = with_room(n);
+        let mut sorted: Vec<(T, usize)> = reserved(n);
         // SAFETY: indices stay inside x.
         let element = |i: usize| (unsafe { *p.x(first + i * inner) }, i);
         for from in (0..n).step_by(LONG) {

@@ -1,10 +1,10 @@
 //! nll_loss: the weighted element of the target class, and the gradient.
 
-use super::memory::raw_slice::{Plain, RawSlice};
 use super::reduce::reducers::Float;
-use crate::backend::interrupt::Ticks;
-use crate::backend::requests::Classes;
-use crate::backend::requests::NllReduction as Reduction;
+use crate::call::Classes;
+use crate::call::NllReduction as Reduction;
+use crate::host::interrupt::Ticks;
+use crate::host::memory::raw_slice::{Plain, RawSlice};
 
 /// The weight of each class.
 type ClassWeight<'a, T> = Option<RawSlice<'a, T>>;

@@ -1,8 +1,8 @@
 //! The positions of the true elements of a mask (bytes that are not 0).
 
-use super::memory::raw_slice::RawSlice;
-use super::memory::room::zeros;
-use super::threads::{SharedPointer, parallel_for};
+use crate::host::memory::raw_slice::RawSlice;
+use crate::host::memory::reserve::zeros;
+use crate::host::threads::{SharedPointer, parallel_for};
 
 /// Elements of one task.
 const PIECE: usize = 1 << 15;

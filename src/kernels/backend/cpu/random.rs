@@ -2,9 +2,9 @@
 //!
 //! J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
 
-use super::math;
-use super::num::{Base, Isa};
-use super::threads::{SharedPointer, parallel_for};
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::math;
+use crate::simd::{Base, Isa};
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -173,7 +173,7 @@ macro_rules! instance {
             out: *mut O,
         ) {
             // SAFETY: the caller's promise is passed on.
-            unsafe { some::<super::num::$isa, T, K, O>(range, stream, kind, f, out) }
+            unsafe { some::<crate::simd::$isa, T, K, O>(range, stream, kind, f, out) }
         }
     };
 }
@@ -201,7 +201,7 @@ pub unsafe fn fill<T: RandomElement, K: BlockSampler<T>, O>(
         unsafe {
             #[cfg(target_arch = "x86_64")]
             {
-                use super::num::{InstructionSet, instruction_set};
+                use crate::simd::{InstructionSet, instruction_set};
                 match instruction_set() {
                     InstructionSet::Avx512 => return some_avx512(range, stream, &kind, &f, out.get()),
                     InstructionSet::Avx2 => return some_avx2(range, stream, &kind, &f, out.get()),

@@ -2,17 +2,17 @@
 //! loops of a type and operation through a table.
 
 use super::copy::copy;
-use super::memory::room::{filled, zeros};
-use super::num::{InstructionSet, instruction_set};
-use super::operands::not_floating;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
-use super::threads::{SharedPointer, num_threads, parallel_for};
-use crate::backend::interrupt;
-use crate::backend::requests::ScanKind;
+use crate::backend::cpu::common::operands::not_floating;
+use crate::call::ScanKind;
 use crate::error::Result;
+use crate::host::interrupt;
+use crate::host::memory::reserve::{filled, zeros};
+use crate::host::threads::{SharedPointer, num_threads, parallel_for};
 use crate::layout::DType;
+use crate::simd::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 

@@ -1,10 +1,11 @@
 //! Sorting along one dimension of a dense array seen as (outer, n, inner).
 
-use super::memory::room::with_room;
 use super::reduce::reducers::Numeric;
-use super::threads::parallel_for;
-use crate::backend::interrupt::{self, Ticks};
-use crate::backend::requests::Sort;
+use crate::call::Sort;
+use crate::host::interrupt;
+use crate::host::interrupt::Ticks;
+use crate::host::memory::reserve::reserved;
+use crate::host::threads::parallel_for;
 use std::cmp::Ordering;
 
 /// Elements that one task handles.
@@ -57,7 +58,7 @@ pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usi
         o.then(a.1.cmp(&b.1))
     };
     parallel_for(jobs.div_ceil(together), |t| {
-        let mut row: Vec<(T, u32)> = with_room(n);
+        let mut row: Vec<(T, u32)> = reserved(n);
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, c) = (job / inner, job % inner);
             row.clear();

@@ -3,11 +3,11 @@
 
 use super::contract::{Backend, CountedResult, DeviceMemory, Operand, Program, Support, View, defined};
 use super::cpu::backend::CPU;
-use super::cpu::memory::raw_slice::RawSlice;
-use super::requests::Request;
+use crate::call::Request;
 use crate::error::{Error, Result};
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
-use crate::pointwise::Func;
+use crate::rows::Func;
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
 

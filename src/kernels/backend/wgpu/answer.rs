@@ -5,13 +5,13 @@ use super::pointwise::fused::{DeviceProgram, ProgramRead, run as run_code};
 use super::pointwise::many::{ProgramGroup, run_each};
 use super::reduce::{DeviceReducer, reduce as dispatch_reduce, reduce_program};
 use super::{
-    Buffer, BufferView, Context, PointwiseInput, conv, copy, cummax, grid, matmul, mode, nll, nonzero, norm, pointwise, pool, recurrent,
-    resample, scan, scratch_size, softmax, sort, triangle,
+    Buffer, BufferView, Context, PointwiseInput, conv, copy, matmul, mode, nll, nonzero, norm, pointwise, pool, recurrent, resample, scan,
+    scratch_size, softmax, sort, triangle,
 };
 use crate::backend::contract::{self, CountedResult, Memory, Operand};
-use crate::backend::requests::{
-    self, ArgReduce, Conv, CumulativeExtreme, Mode, Nll, Norm, Pointwise, Reduce, Scan, Softmax, Sort, Triangle,
-};
+use crate::backend::wgpu::{cumulative_extreme, grid_sample};
+use crate::call;
+use crate::call::{ArgReduce, Conv, CumulativeExtreme, Mode, Nll, Norm, Pointwise, Reduce, Scan, Softmax, Sort, Triangle};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Scalar};
 use smallvec::SmallVec;
@@ -183,7 +183,7 @@ pub(super) fn reduce(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], ou
         |p| p.can_be_read(context),
         |x| {
             let Some(what) = DeviceReducer::of(r.reducer) else {
-                let requests::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
+                let call::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
                 return power_norm(context, p, &x, &r.reduced, out);
             };
             reduce_elements(op, what, &x, None, &r.reduced, 0.0, &[out])
@@ -256,7 +256,7 @@ pub(super) fn cumulative_extreme(
     values: BufferView<'_>,
     positions: BufferView<'_>,
 ) -> Result<()> {
-    cummax::cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
+    cumulative_extreme::cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
 }
 
 pub(super) fn sort(s: &Sort, ins: &[Operand<'_>], values: BufferView<'_>, positions: BufferView<'_>) -> Result<()> {
@@ -313,22 +313,22 @@ pub(super) fn conv(c: &Conv, ins: &[Operand<'_>], out: BufferView<'_>) -> Result
     conv::conv(c, &from, out)
 }
 
-pub(super) fn pool(p: &requests::Pool, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
+pub(super) fn pool(p: &call::Pool, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
     let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
     let to = (0..p.outputs()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
     pool::pool(p, &from, &to)
 }
 
-pub(super) fn resample(r: &requests::Resample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+pub(super) fn resample(r: &call::Resample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     resample::resample(r, operand(ins, 0)?, out)
 }
 
-pub(super) fn grid_sample(g: &requests::GridSample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+pub(super) fn grid_sample(g: &call::GridSample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
     let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
-    grid::grid_sample(g, &from, out)
+    grid_sample::grid_sample(g, &from, out)
 }
 
-pub(super) fn recurrent(r: &requests::Recurrent, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
+pub(super) fn recurrent(r: &call::Recurrent, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
     let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 12]>>>()?;
     let to = (0..outs.len()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 6]>>>()?;
     recurrent::recurrent(r, &from, &to)

@@ -6,7 +6,7 @@ use super::answer::{foreign, operand, view};
 use super::index::scatter::ScatterSource;
 use super::index::{Indexed, IndexedArray, gather as dispatch_gather, scatter as dispatch_scatter};
 use crate::backend::contract::Operand;
-use crate::backend::requests::{Along, IndexPlan, IndexWrite, ScatterAlong};
+use crate::call::{Along, IndexPlan, IndexWrite, ScatterAlong};
 use crate::error::{Error, Result};
 use crate::layout::Strides;
 use smallvec::SmallVec;

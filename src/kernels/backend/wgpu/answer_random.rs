@@ -5,10 +5,10 @@ use super::random::{Draw, fill};
 use super::{Buffer, BufferView, Context, copy, element_size};
 use crate::backend::contract::{Backend, Memory, Operand, View as HostView};
 use crate::backend::cpu::backend::CPU;
-use crate::backend::cpu::memory::alloc;
-use crate::backend::cpu::memory::raw_slice::RawSlice;
-use crate::backend::requests::{Distribution, Random, Request};
+use crate::call::{Distribution, Random, Request};
 use crate::error::Result;
+use crate::host::memory::alloc;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
 use std::sync::Arc;
 

@@ -9,13 +9,13 @@ use super::{Buffer, Context, element_size, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Memory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
-use crate::backend::cpu::memory::raw_slice::RawSlice;
-use crate::backend::live_memory::BufferKey;
-use crate::backend::lock_order::Table;
-use crate::backend::requests::{GridPass, Request, Write};
+use crate::call::{GridPass, Request, Write};
 use crate::error::Result;
+use crate::host::live_memory::BufferKey;
+use crate::host::lock_order::Table;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Layout, Strides};
-use crate::pointwise::Func;
+use crate::rows::Func;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::{Arc, Weak};

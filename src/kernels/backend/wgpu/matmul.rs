@@ -4,8 +4,8 @@
 //! The choice between them and the order of additions depend on sizes and strides alone.
 
 use super::reduce::{DeviceReducer, reduce};
-use super::strided::{Params, StridedWalk, check, entry_sized, header, param, slots, wgsl};
 use super::{Bindings, Buffer, BufferView, Dispatch, Key};
+use crate::backend::wgpu::common::strided::{Params, StridedWalk, check, entry_sized, header, param, slots, wgsl};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;

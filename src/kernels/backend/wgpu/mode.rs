@@ -1,10 +1,10 @@
 //! The most frequent element of each row, from its sorted elements: one invocation or, where rows are long and few, one workgroup per row
 //! looks for the longest run of equal elements.
 
-use super::cummax::{nan, numbers, over_lanes, shared};
 use super::sort::{RowsAlong, ordered};
-use super::word_kernels::{GROUP, Launch, ParamNames, WordKernel, each, groups, groups_for, load, store, words};
 use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::word_kernels::{GROUP, Launch, ParamNames, WordKernel, each, groups, groups_for, load, store, words};
+use crate::backend::wgpu::cumulative_extreme::{nan, numbers, over_lanes, shared};
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -115,8 +115,8 @@ if (run > most) {{ most = run; best = v; place = b{order}[(s + i * stride) * 2u]
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -2,12 +2,12 @@
 
 use super::pointwise::fused::DeviceProgram;
 use super::wgsl::types::value;
-use super::word_kernels::{
+use super::{Bindings, Buffer, BufferView};
+use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, NONE, ParamNames, ParamValues, ProgramReads, WordKernel, countable, each, groups, groups_for, load_real, number_words,
     scratch, store, store_real, unsupported, words,
 };
-use super::{Bindings, Buffer, BufferView};
-use crate::backend::requests::{Classes, NllReduction as Reduction};
+use crate::call::{Classes, NllReduction as Reduction};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 
@@ -364,8 +364,8 @@ return {NONE};
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

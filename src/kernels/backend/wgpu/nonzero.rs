@@ -1,9 +1,11 @@
 //! The positions of elements that are not zero: flags, a prefix sum of them, and a write of each position to the place that its sum names.
 
-use super::prefix_sum::exclusive;
-use super::strided::StridedWalk;
-use super::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, scratch, store, words};
 use super::{Bindings, Buffer, BufferView};
+use crate::backend::wgpu::common::prefix_sum::exclusive;
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
+    Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, scratch, store, words,
+};
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -112,8 +114,8 @@ impl WordKernel for NonzeroPositions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

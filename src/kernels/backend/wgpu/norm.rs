@@ -7,12 +7,12 @@
 
 use super::reduce::rows::{Meeting, RowTile, tree};
 use super::wgsl::types::{from_words, value};
-use super::word_kernels::{
+use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load_real, number_words, store_real,
     unsupported,
 };
-use super::{Bindings, BufferView};
-use crate::backend::requests::{Norm, NormPass, NormShape};
+use crate::call::{Norm, NormPass, NormShape};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -553,10 +553,10 @@ pub fn norm(n: &Norm, ins: &[BufferView<'_>], outs: &[BufferView<'_>]) -> Result
 #[cfg(test)]
 mod tests {
     use super::super::reduce::rows::tests::workgroup_bytes;
-    use super::super::strided::header;
     use super::super::wgsl::with_library;
-    use super::super::word_kernels;
     use super::*;
+    use crate::backend::wgpu::common::strided::header;
+    use crate::backend::wgpu::common::word_kernels;
 
     fn source<K: WordKernel>(kernel: &K, writes: u32) -> String {
         let types: Vec<_> = (0..8).map(|i| (i, "u32")).collect();

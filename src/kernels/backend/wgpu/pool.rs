@@ -2,15 +2,15 @@
 //! input's elements look for the windows that an element is in; so nothing is added atomically, and the result is the same every time.
 //! All arrays are row-major.
 
-use super::cummax::nan;
 use super::sort::ordered;
 use super::wgsl::types::value;
-use super::word_kernels::{
+use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, load_real, number_words, store, store_real,
     unsupported, wgsl_type, words,
 };
-use super::{Bindings, BufferView};
-use crate::backend::requests::{Pool, PoolDivisor, PoolPass, WindowAxis};
+use crate::backend::wgpu::cumulative_extreme::nan;
+use crate::call::{Pool, PoolDivisor, PoolPass, WindowAxis};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 
@@ -392,8 +392,8 @@ pub fn pool(p: &Pool, ins: &[BufferView<'_>], outs: &[BufferView<'_>]) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

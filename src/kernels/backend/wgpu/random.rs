@@ -1,11 +1,11 @@
 //! Random numbers on the device. The words of Philox4x32-10 are the same as on the CPU, and so are all numbers that are computed from them
 //! without rounding. Where the CPU computes in double precision (normal, exponential), results differ by some units in the last place.
 
-use super::strided::StridedWalk;
-use super::word_kernels::{
+use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WIDE_MUL, WordKernel, countable, each, groups_for, load, store, unsupported, words,
 };
-use super::{Bindings, BufferView};
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -305,8 +305,8 @@ if (number >= {n}) {{ return; }}
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -6,13 +6,13 @@
 
 use super::matmul::matmul;
 use super::wgsl::types::value;
-use super::word_kernels::{
+use super::{Bindings, Buffer, BufferView, Context, copy, scratch_size};
+use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
-use super::{Bindings, Buffer, BufferView, Context, copy, scratch_size};
-use crate::backend::cpu::memory::raw_slice::RawSlice;
-use crate::backend::requests::{Recurrent, RecurrentCell};
+use crate::call::{Recurrent, RecurrentCell};
 use crate::error::Result;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Scalar};
 use std::sync::Arc;
 
@@ -507,8 +507,8 @@ pub fn recurrent(r: &Recurrent, ins: &[BufferView<'_>], outs: &[BufferView<'_>])
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -2,13 +2,13 @@
 //! device with the request.
 
 use super::wgsl::types::value;
-use super::word_kernels::{
+use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
-use super::{Bindings, BufferView};
-use crate::backend::cpu::memory::raw_slice::RawSlice;
-use crate::backend::requests::Resample;
+use crate::call::Resample;
 use crate::error::Result;
+use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
 
 #[derive(Debug, Hash)]
@@ -80,8 +80,8 @@ pub fn resample(r: &Resample, x: BufferView<'_>, out: BufferView<'_>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -10,10 +10,10 @@
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
 use super::reduce::reducers::DeviceReducer;
-use super::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
-use crate::backend::requests::ScanKind;
+use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
+use crate::call::ScanKind;
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;

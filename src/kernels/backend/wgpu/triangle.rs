@@ -1,8 +1,10 @@
 //! Upper and lower triangles of matrices.
 
-use super::strided::StridedWalk;
-use super::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, store, wgsl_type, words};
 use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
+    Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, store, wgsl_type, words,
+};
 use crate::error::Result;
 
 /// Copies a matrix for each of the leading dimensions, keeping what lies on and above (`upper`) or on and below the `diagonal`-th
@@ -55,8 +57,8 @@ if (i32(column) - i32(row) {keeps} bitcast<i32>({diagonal})) {{ v = {value}; }}
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -7,12 +7,12 @@ use crate::autograd::Tensor;
 use crate::layout::Scalar;
 use crate::ops::clamp as clamping;
 use crate::ops::pointwise::{self as pw, Arg};
-use crate::pointwise::RowId;
 use crate::python::args::{as_tensor, operand_of, scalar, tensor};
 use crate::python::errors::{runtime, type_error};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
+use crate::rows::RowId;
 use pyo3::prelude::*;
 
 fn finish(py: Python<'_>, function: &str, result: Tensor, inputs: &[Arg<'_>], out: Option<&PyObj<'_>>) -> PyObjResult {

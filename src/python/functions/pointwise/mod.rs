@@ -1,7 +1,7 @@
 //! Every pointwise row as a function of the module, a method and an in-place method, from the table of rows. Also `out=` for all functions.
 //!
 //! A new row needs no code here. Functions whose signature is more than operands and parameters are in `by_hand`. Not here: what a row
-//! computes (`kernels/pointwise`).
+//! computes (`kernels/rows`).
 
 mod by_hand;
 
@@ -10,13 +10,13 @@ use crate::autograd::{Tensor, dual_levels, primitives};
 use crate::error::Error;
 use crate::layout::{DType, Scalar, fmt_shape};
 use crate::ops::pointwise::{self as pw, Arg};
-use crate::pointwise::{RowId, RowInfo};
 use crate::python::args::{as_tensor, operand, operand_of, scalar, type_name};
 use crate::python::errors::{guarded, runtime, type_error};
 use crate::python::raw_methods::{add_function, add_method, given_back};
 use crate::python::tensor::PyTensor;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::FastFunction;
+use crate::rows::{RowId, RowInfo};
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::prelude::*;

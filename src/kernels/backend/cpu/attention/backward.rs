@@ -3,13 +3,13 @@
 
 use super::forward::add_mask;
 use super::{AttentionJob, AttentionMask, GradientSources, KEYS, QUERIES, SCORES};
-use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, ROWS_AHEAD, bring, scratch};
-use crate::backend::cpu::memory::room::aligned;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::backend::cpu::common::blocks::lanes::Lanes;
+use crate::backend::cpu::common::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use crate::backend::cpu::common::blocks::{BlockElement, BlockTask, BlockWork, ROWS_AHEAD, prefetch, scratch};
 use crate::error::Result;
+use crate::host::interrupt;
+use crate::host::memory::reserve::aligned;
+use crate::host::threads::{SharedPointer, parallel_for};
 
 /// Tasks that are wanted, for which keys are divided; and the keys that a task has at least.
 const TASKS: usize = 16;
@@ -62,7 +62,7 @@ impl<T: BlockElement> BlockTask<T> for Preparation<'_, T> {
             pack(&from.g, (b, h), (s.l, s.ev), self.widths[1], self.panels[1]);
             for i in 0..s.l {
                 let (g, o) = (from.g.row(b, h, i), from.o.row(b, h, i));
-                bring(from.o.row(b, h, i + ROWS_AHEAD), s.ev);
+                prefetch(from.o.row(b, h, i + ROWS_AHEAD), s.ev);
                 let mut sum = V::splat(T::ZERO);
                 for j in (0..s.ev).step_by(V::N) {
                     sum = V::load_up_to(g.add(j), s.ev - j).fma(V::load_up_to(o.add(j), s.ev - j), sum);

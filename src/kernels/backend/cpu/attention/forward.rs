@@ -1,12 +1,12 @@
 //! The forward pass: each task has a block of queries of one head, and goes through the keys.
 
 use super::{AttentionJob, AttentionMask, KEYS, QUERIES, SCORES};
-use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, ROWS_AHEAD, bring, scratch};
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::backend::cpu::common::blocks::lanes::Lanes;
+use crate::backend::cpu::common::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use crate::backend::cpu::common::blocks::{BlockElement, BlockTask, BlockWork, ROWS_AHEAD, prefetch, scratch};
 use crate::error::{Result, throw};
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
 
 /// A block of queries.
 struct ForwardTask<'a, T> {
@@ -207,7 +207,7 @@ unsafe fn queries<V: Lanes>(task: &ForwardTask<'_, V::T>) {
     // SAFETY: the caller's; there is room.
     unsafe {
         for i in 0..rows {
-            bring(job.q.row(b, h, first + i + ROWS_AHEAD), s.e);
+            prefetch(job.q.row(b, h, first + i + ROWS_AHEAD), s.e);
             scaled::<V>(job.q.row(b, h, first + i), s.e, job.scale, q.add(i * s.e));
         }
         std::slice::from_raw_parts_mut(sums, rows * (wide + V::N)).fill(zero);

@@ -9,8 +9,8 @@ mod forward;
 #[cfg(test)]
 mod tests;
 
-use super::blocks::{BlockElement, Strided4};
-use crate::backend::requests::AttentionShape;
+use crate::backend::cpu::common::blocks::{BlockElement, Strided4};
+use crate::call::AttentionShape;
 use crate::error::Result;
 
 /// Queries and keys of a block.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::backend::cpu::seed::Seed;
-use crate::backend::cpu::threads::set_num_threads;
+use crate::backend::cpu::common::seed::Seed;
+use crate::host::threads::set_num_threads;
 
 /// A dense operand with the dimensions batch, heads, rows and columns, the middle ones in either order in memory.
 struct HeadRows {

@@ -4,15 +4,15 @@
 
 use super::gather::{Gather, GatherPhase};
 use super::geometry::{Axis, Patches};
-use super::patches::{clear, room, widen};
-use crate::backend::cpu::epilogue::ImageEpilogue;
-use crate::backend::cpu::in_lanes::{COPY, PaddedRows, copy_in, copy_out};
+use super::patches::{clear, reserve, widen};
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
+use crate::backend::cpu::common::in_lanes::{COPY, PaddedRows, copy_in, copy_out};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::interrupt;
+use crate::host::interrupt;
+use crate::host::threads::SharedPointer;
+use crate::simd::InstructionSet;
 use std::ops::Range;
 
 /// Multiply-adds of one task.
@@ -108,10 +108,10 @@ unsafe fn task<T: CoreNumber, S: StoredAs<T>>(
     let (first, step) = ((task.rows.start * b.stride) as isize, b.stride * copied.pitch);
     let taps: Vec<usize> = b.taps.iter().flat_map(|y| c.taps.iter().map(|x| copied.place(first + y.0, x.0))).collect();
     let (read, count) = (copied.plane.len() * c.size, task.rows.len() * c.out);
-    let (_copy, copy) = room::<T>(copied.size() * lanes);
-    let (_sums, sums) = room::<T>(count * lanes);
+    let (_copy, copy) = reserve::<T>(copied.size() * lanes);
+    let (_sums, sums) = reserve::<T>(count * lanes);
     // Numbers of elements of another type.
-    let (_wide, wide) = room::<T>(if S::SAME { 0 } else { lanes * read.max(count) });
+    let (_wide, wide) = reserve::<T>(if S::SAME { 0 } else { lanes * read.max(count) });
     // SAFETY: there is room.
     unsafe { clear(copied.size() * lanes, copy) };
     let inner = copy.wrapping_add(copied.inner() * lanes);

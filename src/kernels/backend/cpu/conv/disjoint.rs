@@ -2,14 +2,14 @@
 //! alone. The forward pass copies patches into rows; the gradient of the image multiplies all taps at once, and puts the results where they go.
 
 use super::numel;
-use super::patches::room;
-use crate::backend::cpu::epilogue::{Epilogue, ImageEpilogue};
+use super::patches::reserve;
+use crate::backend::cpu::common::epilogue::{Epilogue, ImageEpilogue};
 use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
 use crate::backend::cpu::matmul::{Mat, in_batches};
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::InstructionSet;
 use std::ops::Range;
 
 /// The fewest channels of the result of the forward pass: of fewer, products are too small.
@@ -70,7 +70,7 @@ impl<T: CoreNumber> DisjointPass<'_, T> {
         let epilogue = self.epilogue.map(ImageEpilogue::of_all);
         let one = |i: usize, parallel: bool| {
             let (group, results) = (i % s.groups, i * s.out_channels * positions);
-            let (_patches, patches) = room::<T>(positions * depth);
+            let (_patches, patches) = reserve::<T>(positions * depth);
             let to = SharedPointer::new(patches);
             let copy = |c: usize| {
                 let from = self.from.wrapping_add((i * s.in_channels + c) * plane);
@@ -127,7 +127,7 @@ impl<T: CoreNumber> DisjointPass<'_, T> {
         let weights = self.weights.wrapping_add(group * s.out_channels * all + channels.start * taps);
         let from = self.from.wrapping_add(i * s.out_channels * positions + rows.start * row);
         let factors = [Mat { ptr: weights, rs: 1, cs: all as isize }, Mat { ptr: from, rs: positions as isize, cs: 1 }];
-        let (_made, made) = room::<T>(channels.len() * taps * columns);
+        let (_made, made) = reserve::<T>(channels.len() * taps * columns);
         let sizes = (channels.len() * taps, columns, s.out_channels);
         // SAFETY: the caller's, here and below; there is room.
         unsafe { packed::product::<T>(self.isa, sizes, factors.map(Factor::Numbers), (Bias::None, None), made, false) };

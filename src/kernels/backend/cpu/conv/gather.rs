@@ -5,15 +5,15 @@
 use super::geometry::{Patches, Places, Strip};
 use super::layout::{BlockMemory, PatchLayout};
 use super::pairs::{are_a_pair, interleave};
-use super::patches::{clear, room};
-use crate::backend::cpu::epilogue::ImageEpilogue;
+use super::patches::{clear, reserve};
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::interrupt;
+use crate::host::interrupt;
+use crate::host::memory::alloc::Buffer;
+use crate::host::threads::SharedPointer;
+use crate::simd::InstructionSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -225,7 +225,7 @@ impl<T: CoreNumber> Gather<'_, T> {
     unsafe fn without_taps(&self, task: &GatherTask, f: &GatherPhase, out: Option<(*mut T, usize)>) -> PhaseSums<T> {
         let (rows, columns, bias) = (task.rows.len(), task.columns.len(), self.bias_of(task));
         let runs = runs(&f.patches, &f.places, &task.columns, |column| column);
-        let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
+        let (memory, sums) = reserve::<T>(if out.is_some() { 0 } else { rows * columns });
         // SAFETY: the caller's, here and below; there is room.
         unsafe {
             let value = |r: usize, _| if bias.is_null() { T::ZERO } else { *bias.add(r) };
@@ -250,9 +250,9 @@ impl<T: CoreNumber> Gather<'_, T> {
         out: Option<(*mut T, usize)>,
     ) -> Vec<PhaseSums<T>> {
         let (strip, columns, rows) = (&layout.strip, layout.columns, task.rows.len());
-        let (_packed, packed) = room::<T>(layout.packed_size() * layout.packed.len());
+        let (_packed, packed) = reserve::<T>(layout.packed_size() * layout.packed.len());
         let strips = layout.strips_size();
-        let (_strips, buffer) = room::<T>(strips);
+        let (_strips, buffer) = reserve::<T>(strips);
         // SAFETY: there is room.
         unsafe { clear(strips, buffer) };
         let memory = BlockMemory { strips: buffer, packed };
@@ -260,7 +260,7 @@ impl<T: CoreNumber> Gather<'_, T> {
         for f in phases {
             let (mut at, first) = (strip.rows.iter(), strip.rows[0].base);
             let base = |column| if layout.is_shifted { at.next().map_or(0, |row| (row.base - first) as usize) } else { column };
-            let (memory, sums) = room::<T>(if out.is_some() { 0 } else { rows * columns });
+            let (memory, sums) = reserve::<T>(if out.is_some() { 0 } else { rows * columns });
             let runs = runs(&f.patches, &f.places, &task.columns, base);
             made.push(PhaseSums { _memory: memory, sums, columns, runs, is_finite: true });
         }

@@ -4,7 +4,7 @@
 //! The gradient of the input is a sum over patches of the output's gradient, too. With strides it falls into phases: positions that are a
 //! stride apart meet the same taps, and the grid of one phase reads the gradient with stride 1.
 
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
 use smallvec::SmallVec;
 use std::ops::Range;
 

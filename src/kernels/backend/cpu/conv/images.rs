@@ -1,12 +1,12 @@
 //! As `Gather::run`, for kernels of one tap whose patches are the image as it lies: a product of matrices for each group of each image.
 
 use super::gather::{Gather, GatherPhase};
-use crate::backend::cpu::epilogue::ImageEpilogue;
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::SharedPointer;
+use crate::host::threads::SharedPointer;
+use crate::simd::InstructionSet;
 
 /// Positions from which on an image is a right operand by itself, whatever the weights are.
 const POSITIONS: usize = 128;

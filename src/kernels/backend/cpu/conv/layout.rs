@@ -7,7 +7,7 @@ use super::patches::{LoadPlan, PackedRows, fill, pack};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{DepthPlace, block_bytes, block_depth, has_dense_loops};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::num::InstructionSet;
+use crate::simd::InstructionSet;
 use std::ops::Range;
 
 /// Elements of the strips of a block.

@@ -1,6 +1,6 @@
 //! Convolution of floats as products of matrices with patches (`gather`, `weight`; `images` and `shared` for kernels of one tap, `disjoint` for
 //! patches that do not overlap), or tap by tap where there are few channels of the result, or of the image (`direct`; `depthwise` where each channel
-//! is a group). The gradient of the input reads weights as they lie, or a copy (`turned`) where many patches meet them.
+//! is a group). The gradient of the input reads weights as they lie, or a copy (`transposed`) where many patches meet them.
 //! Kernels of 3x3 taps and many channels take fewer products than that in float32 (`winograd`).
 //! What is left (integers, kernels that reach far beyond small images, infinite weights) takes `plain` loops.
 //!
@@ -21,21 +21,21 @@ pub(super) mod plain;
 mod shared;
 #[cfg(test)]
 mod tests;
-mod turned;
+mod transposed;
 mod weight;
 mod winograd;
 
 use self::disjoint::DisjointPass;
 use self::gather::{Gather, GatherPhase, WeightPlaces};
 use self::geometry::Patches;
-use self::patches::{room, widened};
-use self::turned::turn;
-use super::epilogue::ImageEpilogue;
+use self::patches::{reserve, widened};
+use self::transposed::transpose_weight;
 use super::matmul::panel_vector::CoreNumber;
 use super::matmul::panels::any_infinite;
 use super::matmul::stored_as::StoredAs;
-use super::num::InstructionSet;
-use crate::backend::requests::{ConvPass, ConvShape};
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
+use crate::call::{ConvPass, ConvShape};
+use crate::simd::InstructionSet;
 
 /// Multiply-adds below which plain loops are faster.
 const TINY: usize = 1 << 11;
@@ -165,18 +165,18 @@ unsafe fn input<T: CoreNumber, S: StoredAs<T>>(
     unsafe {
         let (_weights, mut weights) = widened::<T, S>(isa, all, w);
         let columns = phases.iter().map(|f| f.patches.batch * f.patches.positions()).max();
-        let is_turned = s.in_channels > FEW && columns >= Some(MANY[usize::from(kernel == 1)]);
-        let (_turned, turned) = room::<T>(if is_turned { all } else { 0 });
-        if is_turned {
+        let is_transposed = s.in_channels > FEW && columns >= Some(MANY[usize::from(kernel == 1)]);
+        let (_transposed, transposed) = reserve::<T>(if is_transposed { all } else { 0 });
+        if is_transposed {
             let mut start = 0;
             for f in &mut phases {
                 let taps = f.weights.taps.len();
-                turn::<T>(isa, weights, &f.weights, [s.groups, s.in_channels, s.out_channels], turned.wrapping_add(start));
+                transpose_weight::<T>(isa, weights, &f.weights, [s.groups, s.in_channels, s.out_channels], transposed.wrapping_add(start));
                 let row = s.out_channels * taps;
                 f.weights = WeightPlaces { start, group: s.in_channels * row, row, channel: taps, taps: (0..taps).collect() };
                 start += s.groups * f.weights.group;
             }
-            weights = turned.cast_const();
+            weights = transposed.cast_const();
         }
         let (_bias, bias) = widened::<T, S>(isa, s.groups * s.in_channels, bias);
         let gather =

@@ -5,15 +5,15 @@ use super::geometry::{Patches, Strip, StripRow};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
 use crate::error::throw;
+use crate::host::memory::alloc::Buffer;
+use crate::host::memory::cache_line::{LINE, prefetch_line};
 
 /// Room for `n` numbers, uninitialised.
 ///
 /// # Panics
 /// With a memory error, if there is no room.
-pub(super) fn room<T>(n: usize) -> (Option<Buffer>, *mut T) {
+pub(super) fn reserve<T>(n: usize) -> (Option<Buffer>, *mut T) {
     if n == 0 {
         return (None, std::ptr::null_mut());
     }
@@ -167,7 +167,7 @@ unsafe fn pack_on<V: PanelVector>(plan: &LoadPlan, from: *const V::Number, taps:
             match plan.of(v) {
                 [one] if one.mask == plan.full => {
                     let from = from.wrapping_offset(one.from);
-                    bring_line(from.wrapping_offset(rows.ahead));
+                    prefetch_line(from.wrapping_offset(rows.ahead));
                     for (t, shift) in taps.iter().enumerate() {
                         V::load(from.wrapping_offset(*shift)).store(to.wrapping_add(t * width));
                     }
@@ -248,7 +248,7 @@ unsafe fn fill_on<V: PanelVector, S: StoredAs<V::Number>>(p: &Patches, strip: &S
         let (from, to) = (from.wrapping_add(row.from), to.wrapping_add(row.to));
         // The next channel's row: what is in between is too short a stretch for the machine to foresee.
         for i in (0..len).step_by(line) {
-            bring_line(from.wrapping_add(plane + i));
+            prefetch_line(from.wrapping_add(plane + i));
         }
         // SAFETY: the caller's.
         unsafe {
@@ -380,14 +380,14 @@ on_vectors! {
 /// # Safety
 /// They are readable.
 pub(super) unsafe fn widened<T: CoreNumber, S: StoredAs<T>>(
-    isa: crate::backend::cpu::num::InstructionSet,
+    isa: crate::simd::InstructionSet,
     n: usize,
     from: *const S,
 ) -> (Option<Buffer>, *const T) {
     if S::SAME || from.is_null() {
         return (None, from.cast());
     }
-    let (made, to) = room::<T>(n);
+    let (made, to) = reserve::<T>(n);
     // SAFETY: the caller's.
     unsafe { widen::<T, S>(isa, n, from, to) };
     (made, to)

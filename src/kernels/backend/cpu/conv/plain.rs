@@ -4,9 +4,9 @@
 //! Not here: floats of 16 bits, which `widened` has converted.
 
 use crate::backend::cpu::reduce::reducers::Numeric;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
 
 /// Products of one task.
 const TASK: usize = 1 << 18;

@@ -3,12 +3,12 @@
 
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
-use super::patches::{LoadPlan, PackedRows, clear, fill, pack, room};
+use super::patches::{LoadPlan, PackedRows, clear, fill, pack, reserve};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Numbers that are packed at a time; they stay in the second cache.
@@ -37,7 +37,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
         together = (together / 2).next_multiple_of(width);
     }
     let piece = depth.div_ceil(depth.div_ceil(block_depth::<T>(g.isa, width)));
-    let (_own, packed) = room::<T>(together * depth);
+    let (_own, packed) = reserve::<T>(together * depth);
     let (packed, x, y) = (SharedPointer::new(packed), SharedPointer::new(x), SharedPointer::new(y));
     let is_finite = AtomicBool::new(true);
     for start in (0..columns).step_by(together) {
@@ -46,7 +46,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
         let plan = LoadPlan::new(&strip, lanes);
         let channels = (EACH / (end - start)).clamp(1, depth);
         parallel_for(depth.div_ceil(channels), |t| {
-            let (_strip, buffer) = room::<T>(strip.size);
+            let (_strip, buffer) = reserve::<T>(strip.size);
             // SAFETY: there is room; each task packs rows of its own. The rest is the caller's promise.
             unsafe {
                 clear(strip.size, buffer);

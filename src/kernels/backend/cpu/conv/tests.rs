@@ -1,8 +1,8 @@
 use super::*;
-use crate::backend::cpu::num::best;
-use crate::backend::cpu::seed::Seed;
-use crate::backend::cpu::threads::{SharedPointer, set_num_threads};
+use crate::backend::cpu::common::seed::Seed;
+use crate::host::threads::{SharedPointer, set_num_threads};
 use crate::layout::{BF16, F16};
+use crate::simd::best;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn geometry(r: &mut Seed) -> ConvShape {
@@ -256,7 +256,7 @@ fn larger_sizes_take_several_blocks_and_tasks() {
         square(2, 1, [1, 21], 50, 5, 1, 1),
         square(1, 2, [8, 20], 65, 7, 2, 3),
         square(2, 1, [30, 8], 48, 3, 1, 1),
-        // Pairs of phases with as many taps and with more, whose weights are turned.
+        // Pairs of phases with as many taps and with more, whose weights are transposed.
         square(2, 1, [20, 16], 40, 3, 2, 1),
         square(1, 1, [12, 30], 60, 4, 2, 1),
         square(2, 2, [16, 8], 40, 5, 2, 2),

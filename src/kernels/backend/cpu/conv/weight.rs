@@ -2,16 +2,16 @@
 //! positions as rows of panels, and the gradient is read as it lies.
 
 use super::geometry::{Patches, Strip};
-use super::patches::{LoadPlan, clear, fill, pack_transposed, room, widen};
+use super::patches::{LoadPlan, clear, fill, pack_transposed, reserve, widen};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::InstructionSet;
 
 /// Tasks that a large product has at least, where its sizes allow for them.
 const TASKS: usize = 16;
@@ -84,7 +84,7 @@ pub(super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(isa: InstructionSet, 
         }
     }
     let direct = S::SAME && parts == 1;
-    let (_own, partial) = room::<T>(if direct { 0 } else { parts * numel });
+    let (_own, partial) = reserve::<T>(if direct { 0 } else { parts * numel });
     let product = WeightProduct { isa, s, p, taps, block, blocks };
     let sums = SharedPointer::new(if direct { w.cast::<T>() } else { partial });
     let (g, x, w) = (SharedPointer::new(g), SharedPointer::new(x), SharedPointer::new(w));
@@ -137,7 +137,7 @@ impl WeightProduct<'_> {
         let panels = columns.div_ceil(width);
         let channels = task.columns.start / taps..(task.columns.end - 1) / taps + 1;
         let all = s.in_channels * taps;
-        let (_own, packed) = room::<T>(panels * self.block * width);
+        let (_own, packed) = reserve::<T>(panels * self.block * width);
         let x = x.wrapping_add((task.group * s.in_channels + channels.start) * plane);
         let g = g.wrapping_add(task.group * rows * positions);
         let image = s.groups * rows * positions;
@@ -146,8 +146,8 @@ impl WeightProduct<'_> {
         let mut starts = vec![std::ptr::null::<T>(); panels * width];
         let mut is_first = true;
         // Gradients that do not lie as they are read.
-        let (_copied, copied) = room::<T>(if S::SAME && self.blocks > 0 { 0 } else { rows * self.block });
-        let mut strip_room = (room::<T>(0), 0);
+        let (_copied, copied) = reserve::<T>(if S::SAME && self.blocks > 0 { 0 } else { rows * self.block });
+        let mut strip_room = (reserve::<T>(0), 0);
         let mut b = task.blocks.start;
         while b < task.blocks.end {
             // Blocks of one image that share a strip.
@@ -169,7 +169,7 @@ impl WeightProduct<'_> {
             let plan = LoadPlan::new(&strip, lanes);
             let n = strip.size * channels.len();
             if n > strip_room.1 {
-                strip_room = (room::<T>(n), n);
+                strip_room = (reserve::<T>(n), n);
             }
             let buffer = strip_room.0.1;
             // SAFETY: there is room; the rest is the caller's promise.

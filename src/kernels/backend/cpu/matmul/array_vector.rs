@@ -60,7 +60,7 @@ macro_rules! base {
             }
             #[inline(always)]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
-                if <crate::backend::cpu::num::Base as crate::backend::cpu::num::Isa>::FMA {
+                if <crate::simd::Base as crate::simd::Isa>::FMA {
                     std::array::from_fn(|i| self[i].mul_add(b[i], c[i]))
                 } else {
                     std::array::from_fn(|i| self[i] * b[i] + c[i])

@@ -6,10 +6,10 @@
 
 use super::packed::Bias;
 use super::panel_vector::{CoreNumber, PanelVector};
-use super::turned::turned;
 use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
-use crate::backend::cpu::threads::parallel_for;
+use crate::backend::cpu::matmul::transposed::transposed_copy;
+use crate::host::threads::parallel_for;
+use crate::simd::{InstructionSet, instruction_set};
 use std::arch::x86_64::*;
 
 /// The most rows that count as few for a matrix that is dense along k. More rows pay for packing it (`packed`).
@@ -248,7 +248,7 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(
     unsafe {
         match form {
             SkinnyForm::Copied => {
-                let copy = turned(k, n, b, false);
+                let copy = transposed_copy(k, n, b, false);
                 tiles(&SkinnyProduct { b: copy.mat, ..p }, (m, n), DenseAlong::Across, parallel);
             }
             SkinnyForm::Rows(DenseAlong::Along) => {
@@ -256,8 +256,8 @@ pub(crate) unsafe fn product<T: SkinnyGemm>(
             }
             SkinnyForm::Rows(DenseAlong::Across) => tiles(&p, (m, n), DenseAlong::Across, parallel),
             SkinnyForm::Columns => {
-                let turned = SkinnyProduct { b: a.t(), bias: bias.t(), out: ProductPointer(out, 1, n as isize), ..p };
-                dense(n, k, b.t(), |a| tiles(&SkinnyProduct { a, ..turned }, (n, m), DenseAlong::Along, parallel));
+                let transposed = SkinnyProduct { b: a.t(), bias: bias.t(), out: ProductPointer(out, 1, n as isize), ..p };
+                dense(n, k, b.t(), |a| tiles(&SkinnyProduct { a, ..transposed }, (n, m), DenseAlong::Along, parallel));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Products of integers, which wrap around.
 
 use super::{Mat, MatrixProduct, VECTOR_TASK};
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::host::threads::{SharedPointer, parallel_for};
 
 macro_rules! integer_product {
     ($($t:ty),*) => { $(

@@ -20,16 +20,16 @@ mod shuffles;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(super) mod six_by_two;
 pub(super) mod stored_as;
-pub(super) mod turned;
+pub(super) mod transposed;
 #[cfg(test)]
 mod vector_tests;
 
 use self::packed::{Bias, Factor};
-use super::memory::room::{filled, with_room};
-use super::num::instruction_set;
 use super::reduce::reducers::Numeric;
-use super::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::host::interrupt;
+use crate::host::memory::reserve::{filled, reserved};
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::instruction_set;
 use gemm_common::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
@@ -77,7 +77,7 @@ const TILE: std::ops::Range<usize> = 1 << 20..1 << 26;
 const SIDE: usize = 64;
 
 /// From this many rows of the result on a right operand with dense columns is copied first.
-const TURNED: usize = 128;
+const TRANSPOSED: usize = 128;
 
 /// Multiplications of one tile between two checks for interrupts.
 const LONG_SUM: usize = 1 << 32;
@@ -184,7 +184,7 @@ macro_rules! float_product {
                             parallel,
                         );
                     }
-                    let copy = (b.rs == 1 && b.cs != 1 && m >= TURNED && n * k > 0).then(|| turned::turned(k, n, b, parallel));
+                    let copy = (b.rs == 1 && b.cs != 1 && m >= TRANSPOSED && n * k > 0).then(|| transposed::transposed_copy(k, n, b, parallel));
                     let b = copy.as_ref().map_or(b, |copy| copy.mat);
                     // The sum over k is never divided, and the tiles are the same however many threads there are.
                     let (rows, columns) = if m * n * k >= PARALLEL { tile(m, n, k) } else { (m, n) };
@@ -309,7 +309,7 @@ unsafe fn direct<T: Numeric>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>,
 /// # Safety
 /// They are readable.
 unsafe fn dense<T: Copy>(n: usize, x: *const T, step: isize) -> Vec<T> {
-    let mut made = with_room(n);
+    let mut made = reserved(n);
     // SAFETY: the caller's.
     made.extend((0..n).map(|p| unsafe { *x.wrapping_offset(p as isize * step) }));
     made
@@ -393,7 +393,7 @@ macro_rules! instances {
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 {
-                    use super::num::{InstructionSet, instruction_set};
+                    use crate::simd::{InstructionSet, instruction_set};
                     match instruction_set() {
                         InstructionSet::Avx512 => return $avx512(k, a, x, out),
                         InstructionSet::Avx2 => return $avx2(k, a, x, out),
@@ -493,8 +493,8 @@ unsafe fn columns<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::threads::set_num_threads;
     use super::*;
+    use crate::host::threads::set_num_threads;
 
     fn data(n: usize, seed: usize) -> Vec<f32> {
         (0..n).map(|i| ((i * 7919 + seed * 104_729) % 1013) as f32 / 1013.0 - 0.5).collect()

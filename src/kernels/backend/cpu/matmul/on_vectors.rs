@@ -11,7 +11,7 @@ macro_rules! on_vectors {
         ///
         /// # Safety
         /// The machine has the instruction set; besides, as for the body.
-        pub(in crate::backend::cpu) unsafe fn $name<T: CoreNumber $(, $S: $bound)?>(isa: $crate::backend::cpu::num::InstructionSet, $($a: $t),+) $(-> $r)? {
+        pub(in crate::backend::cpu) unsafe fn $name<T: CoreNumber $(, $S: $bound)?>(isa: $crate::simd::InstructionSet, $($a: $t),+) $(-> $r)? {
             // SAFETY: the caller's.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ macro_rules! on_vectors {
                         // SAFETY: the caller's.
                         unsafe { $body::<T::Avx2 $(, $S)?>($($a),+) }
                     }
-                    use $crate::backend::cpu::num::InstructionSet;
+                    use $crate::simd::InstructionSet;
                     match isa {
                         InstructionSet::Avx512 => return avx512::<T $(, $S)?>($($a),+),
                         InstructionSet::Avx2 => return avx2::<T $(, $S)?>($($a),+),

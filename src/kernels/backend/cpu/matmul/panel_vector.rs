@@ -517,28 +517,28 @@ impl CoreNumber for f64 {
 }
 
 /// Columns of a panel, and lanes of a vector, of an instruction set.
-pub(in crate::backend::cpu) fn widths<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> (usize, usize) {
+pub(in crate::backend::cpu) fn widths<T: CoreNumber>(isa: crate::simd::InstructionSet) -> (usize, usize) {
     let [width, lanes, ..] = sizes::<T>(isa);
     (width, lanes)
 }
 
 /// The most rows of a tile.
-pub(in crate::backend::cpu) fn tile_rows<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> usize {
+pub(in crate::backend::cpu) fn tile_rows<T: CoreNumber>(isa: crate::simd::InstructionSet) -> usize {
     sizes::<T>(isa)[3]
 }
 
 /// Columns of the widest panel.
-pub(in crate::backend::cpu) fn widest<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> usize {
+pub(in crate::backend::cpu) fn widest<T: CoreNumber>(isa: crate::simd::InstructionSet) -> usize {
     sizes::<T>(isa)[2]
 }
 
-fn sizes<T: CoreNumber>(isa: crate::backend::cpu::num::InstructionSet) -> [usize; 4] {
+fn sizes<T: CoreNumber>(isa: crate::simd::InstructionSet) -> [usize; 4] {
     fn of<V: PanelVector>() -> [usize; 4] {
         [V::WIDTH, V::LANES, V::WIDE * V::LANES, V::ROWS]
     }
     #[cfg(target_arch = "x86_64")]
     {
-        use crate::backend::cpu::num::InstructionSet;
+        use crate::simd::InstructionSet;
         match isa {
             InstructionSet::Avx512 => return of::<T::Avx512>(),
             InstructionSet::Avx2 => return of::<T::Avx2>(),

@@ -8,9 +8,9 @@
 
 use super::on_vectors::on_vectors;
 use super::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::memory::cache_line::bring_line;
-use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::host::memory::cache_line::prefetch_line;
+use crate::simd::InstructionSet;
 
 /// Neighbouring columns of a block that are neighbours in the output, too.
 #[derive(Debug, Clone, Copy)]
@@ -198,7 +198,7 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 let panel = p.vectors * V::LANES;
                 for first in (0..depth).step_by(AHEAD) {
                     for a in a {
-                        bring_line(a.wrapping_offset(first as isize + ahead));
+                        prefetch_line(a.wrapping_offset(first as isize + ahead));
                     }
                     let end = depth.min(first + AHEAD);
                     let (of_a, of_b) = (a[0].wrapping_add(first), b.wrapping_add(first * panel));
@@ -214,11 +214,11 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 for places in places.chunks(near) {
                     let ahead = places[0].a as isize + ahead;
                     if p.a_rs < 8 {
-                        bring_line(a[0].wrapping_offset(ahead));
-                        bring_line(a[R - 1].wrapping_offset(ahead));
+                        prefetch_line(a[0].wrapping_offset(ahead));
+                        prefetch_line(a[R - 1].wrapping_offset(ahead));
                     } else {
                         for a in a {
-                            bring_line(a.wrapping_offset(ahead));
+                            prefetch_line(a.wrapping_offset(ahead));
                         }
                     }
                     if V::add_places(&mut sums, a[0], p.a_rs, b, places) {

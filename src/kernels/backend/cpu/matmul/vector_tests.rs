@@ -1,7 +1,7 @@
 use super::on_vectors::on_vectors;
 use super::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::num::{InstructionSet, best};
 use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::simd::{InstructionSet, best};
 
 on_vectors! {
     fn movements<T>(numbers: &[T]) = movements_on

@@ -2,8 +2,8 @@
 
 use super::loops;
 use super::{Affine, Applied, Moments, NormElement, Stats, TASK, WHOLE, gradient_line, moments};
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::requests::NormShape;
+use crate::call::NormShape;
+use crate::host::threads::{SharedPointer, parallel_for};
 use std::ops::Range;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 

@@ -2,8 +2,8 @@
 
 use super::loops::{self, COLUMNS};
 use super::{Affine, Applied, Moments, NormElement, Stats, TASK, gradient_line};
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::requests::NormShape;
+use crate::call::NormShape;
+use crate::host::threads::{SharedPointer, parallel_for};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 // SAFETY, of every function here: the caller's promise of `super::forward`. Each task has rows, or columns of some rows, of its own.

@@ -10,8 +10,8 @@ const LANES: usize = 32;
 const SAMPLE: usize = 64;
 /// Rows whose column sums stay in the elements' type.
 const ROWS: usize = 64;
-/// Lanes of sums over turned rows.
-pub(super) const TURNED: usize = 16;
+/// Lanes of sums over transposed rows.
+pub(super) const TRANSPOSED: usize = 16;
 /// Columns that are summed together.
 pub(super) const COLUMNS: usize = 256;
 
@@ -66,7 +66,7 @@ macro_rules! vectorised {
                 fn avx512<T: NormElement>($($a: $t),+) $(-> $r)? { body($($a),+) }
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
                 fn avx2<T: NormElement>($($a: $t),+) $(-> $r)? { body($($a),+) }
-                use $crate::backend::cpu::num::{InstructionSet, instruction_set};
+                use $crate::simd::{InstructionSet, instruction_set};
                 match instruction_set() {
                     // SAFETY: the features were found on this machine.
                     InstructionSet::Avx512 => unsafe { avx512($($a),+) },
@@ -365,8 +365,8 @@ vectorised! {
         }
     }
 
-    /// Turned rows, `step` apart: `((x - mean) * scale + shift) * w + b`, over `x`. Weights are those of a turned row.
-    fn turned_affine(x: &mut [T], step: usize, lines: [&[T]; 3], w: &[T], b: &[T]) {
+    /// Transposed rows, `step` apart: `((x - mean) * scale + shift) * w + b`, over `x`. Weights are those of a transposed row.
+    fn transposed_affine(x: &mut [T], step: usize, lines: [&[T]; 3], w: &[T], b: &[T]) {
         let [mean, scale, shift] = lines;
         same_length!(n = mean, scale, shift);
         for ((x, w), b) in x.chunks_mut(step).zip(w).zip(b) {
@@ -377,8 +377,8 @@ vectorised! {
         }
     }
 
-    /// Turned rows: adds the sums of `g * w` and of `g * w * (x - mean)` to `s` and `q`.
-    fn turned_gradient_sums(g: &[T], x: &[T], step: usize, w: &[T], mean: &[T], sums: (&mut [T], &mut [T])) {
+    /// Transposed rows: adds the sums of `g * w` and of `g * w * (x - mean)` to `s` and `q`.
+    fn transposed_gradient_sums(g: &[T], x: &[T], step: usize, w: &[T], mean: &[T], sums: (&mut [T], &mut [T])) {
         let (s, q) = sums;
         let n = mean.len();
         let (s, q) = (&mut s[..n], &mut q[..n]);
@@ -392,8 +392,8 @@ vectorised! {
         }
     }
 
-    /// Turned rows: `g * w * a + (x - mean) * b + c`, over `g`.
-    fn turned_gradient_over(g: &mut [T], x: &[T], step: usize, w: &[T], mean: &[T], lines: [&[T]; 3]) {
+    /// Transposed rows: `g * w * a + (x - mean) * b + c`, over `g`.
+    fn transposed_gradient_over(g: &mut [T], x: &[T], step: usize, w: &[T], mean: &[T], lines: [&[T]; 3]) {
         let [a, b, c] = lines;
         same_length!(n = mean, a, b, c);
         for ((g, x), w) in g.chunks_mut(step).zip(x.chunks(step)).zip(w) {
@@ -404,15 +404,15 @@ vectorised! {
         }
     }
 
-    /// Turned rows: adds `g * (x - mean) * rstd` to `dw`, and `g` to `db`, each element's in lanes.
-    fn turned_add_gradients(g: &[T], x: &[T], step: usize, mean: &[T], rstd: &[T], sums: (&mut [[T; TURNED]], &mut [[T; TURNED]])) {
+    /// Transposed rows: adds `g * (x - mean) * rstd` to `dw`, and `g` to `db`, each element's in lanes.
+    fn transposed_add_gradients(g: &[T], x: &[T], step: usize, mean: &[T], rstd: &[T], sums: (&mut [[T; TRANSPOSED]], &mut [[T; TRANSPOSED]])) {
         same_length!(n = mean, rstd);
         for (((g, x), dw), db) in g.chunks(step).zip(x.chunks(step)).zip(sums.0).zip(sums.1) {
             let (mut w, mut b) = (*dw, *db);
-            let inputs = [&g[..n], &x[..n], mean, rstd].map(|of| of.as_chunks::<TURNED>());
+            let inputs = [&g[..n], &x[..n], mean, rstd].map(|of| of.as_chunks::<TRANSPOSED>());
             let [(g, g_rest), (x, x_rest), (mean, mean_rest), (rstd, rstd_rest)] = inputs;
             for (((g, x), mean), rstd) in g.iter().zip(x).zip(mean).zip(rstd) {
-                for j in 0..TURNED {
+                for j in 0..TRANSPOSED {
                     w[j] = w[j] + g[j] * ((x[j] - mean[j]) * rstd[j]);
                     b[j] = b[j] + g[j];
                 }

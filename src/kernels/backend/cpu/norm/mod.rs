@@ -16,9 +16,9 @@ mod rows;
 pub use loops::NormElement;
 
 use super::matmul::panel_vector::CoreNumber;
-use super::memory::room::filled;
-use super::num::InstructionSet;
-use crate::backend::requests::NormShape;
+use crate::call::NormShape;
+use crate::host::memory::reserve::filled;
+use crate::simd::InstructionSet;
 use std::borrow::Cow;
 use std::slice::from_raw_parts;
 

@@ -1,13 +1,13 @@
-//! Narrow rows whose elements each have a weight, all rows the same: some of them are turned to columns, so that no sum is along a row.
+//! Narrow rows whose elements each have a weight, all rows the same: some of them are transposed to columns, so that no sum is along a row.
 
-use super::loops::{self, TURNED};
+use super::loops::{self, TRANSPOSED};
 use super::{Affine, Applied, Moments, NormElement, Stats, TASK, gradient_line};
-use crate::backend::cpu::in_lanes::{WIDTH, turn_in, turn_out, turned_size, turns};
+use crate::backend::cpu::common::in_lanes::{WIDTH, transpose_in, transpose_out, transposed_size, transposes};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
-use crate::backend::cpu::memory::room::{AlignedRoom, aligned};
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::requests::NormShape;
+use crate::call::NormShape;
+use crate::host::memory::reserve::{AlignedReserve, aligned};
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::InstructionSet;
 
 /// The most elements of a row.
 const MOST: usize = 64;
@@ -18,7 +18,7 @@ const TASKS: usize = 64;
 
 /// Whether rows are computed in this way, and for which instruction set.
 pub(super) fn fits(s: &NormShape) -> Option<InstructionSet> {
-    if s.groups == 1 { turns(s.outer, s.channels * s.inner, MOST) } else { None }
+    if s.groups == 1 { transposes(s.outer, s.channels * s.inner, MOST) } else { None }
 }
 
 /// Rows of some elements each.
@@ -39,26 +39,26 @@ impl NarrowRows {
         (TASK / self.n).max(self.rows.div_ceil(most)).next_multiple_of(WIDTH)
     }
 
-    fn room<T: NormElement + CoreNumber>(&self) -> AlignedRoom<T> {
-        aligned(<T as NormElement>::ZERO, turned_size(self.n, WIDTH))
+    fn reserve<T: NormElement + CoreNumber>(&self) -> AlignedReserve<T> {
+        aligned(<T as NormElement>::ZERO, transposed_size(self.n, WIDTH))
     }
 
     /// # Safety
     /// `from` has all rows, and `to` is as `room`.
     unsafe fn read<T: CoreNumber>(&self, first: usize, many: usize, from: *const T, to: &mut [T]) {
         // SAFETY: the caller's.
-        unsafe { turn_in::<T>(self.isa, many, self.n, from.wrapping_add(first * self.n), to.as_mut_ptr(), WIDTH) };
+        unsafe { transpose_in::<T>(self.isa, many, self.n, from.wrapping_add(first * self.n), to.as_mut_ptr(), WIDTH) };
     }
 
     /// # Safety
     /// `to` has all rows, and `from` is as `room`.
     unsafe fn write<T: CoreNumber>(&self, first: usize, many: usize, from: &[T], to: *mut T) {
         // SAFETY: the caller's.
-        unsafe { turn_out::<T>(self.isa, many, self.n, from.as_ptr(), to.wrapping_add(first * self.n), WIDTH) };
+        unsafe { transpose_out::<T>(self.isa, many, self.n, from.as_ptr(), to.wrapping_add(first * self.n), WIDTH) };
     }
 }
 
-/// Mean and deviation of each of `many` turned rows.
+/// Mean and deviation of each of `many` transposed rows.
 fn moments<T: NormElement>(x: &[T], n: usize, many: usize, found: &mut [Moments; WIDTH]) {
     let x = &x[..(n - 1) * WIDTH + many];
     let mut shifts = [T::ZERO; WIDTH];
@@ -92,22 +92,22 @@ pub(super) unsafe fn forward<T: NormElement + CoreNumber>(
     let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
     let per = all.per_task(usize::MAX);
     parallel_for(all.rows.div_ceil(per), |t| {
-        let mut turned = all.room::<T>();
+        let mut transposed = all.reserve::<T>();
         let mut found = [Moments { mean: 0.0, squares: 0.0, count: 1.0, is_poor: false }; WIDTH];
         let [mut mean, mut scale, mut shift] = [[<T as NormElement>::ZERO; WIDTH]; 3];
         for first in (t * per..all.rows.min((t + 1) * per)).step_by(WIDTH) {
             let many = WIDTH.min(all.rows - first);
             // SAFETY: see above.
             unsafe {
-                all.read(first, many, x.get(), &mut turned);
-                moments(&turned, n, many, &mut found);
+                all.read(first, many, x.get(), &mut transposed);
+                moments(&transposed, n, many, &mut found);
                 for j in 0..many {
                     let applied: Applied<T> = found[j].put(&{ to }, first + j, eps);
                     mean[j] = applied.mean;
                     (scale[j], shift[j]) = applied.line((1.0, 0.0));
                 }
-                loops::turned_affine(&mut turned, WIDTH, [&mean[..many], &scale[..many], &shift[..many]], &w, &b);
-                all.write(first, many, &turned, y.get());
+                loops::transposed_affine(&mut transposed, WIDTH, [&mean[..many], &scale[..many], &shift[..many]], &w, &b);
+                all.write(first, many, &transposed, y.get());
             }
         }
     });
@@ -134,8 +134,8 @@ pub(super) unsafe fn backward<T: NormElement + CoreNumber>(
     let mut sums = vec![0.0; tasks * 2 * n];
     let shared = SharedPointer::new(sums.as_mut_ptr());
     parallel_for(tasks, |t| {
-        let (mut turned_g, mut turned_x) = (all.room::<T>(), all.room::<T>());
-        let [mut dw, mut db] = [[[<T as NormElement>::ZERO; TURNED]; MOST]; 2];
+        let (mut transposed_g, mut transposed_x) = (all.reserve::<T>(), all.reserve::<T>());
+        let [mut dw, mut db] = [[[<T as NormElement>::ZERO; TRANSPOSED]; MOST]; 2];
         let [mut a, mut b, mut c] = [[<T as NormElement>::ZERO; WIDTH]; 3];
         for first in (t * per..all.rows.min((t + 1) * per)).step_by(WIDTH) {
             let many = WIDTH.min(all.rows - first);
@@ -143,19 +143,19 @@ pub(super) unsafe fn backward<T: NormElement + CoreNumber>(
             unsafe {
                 let mean = std::slice::from_raw_parts(mean.get().wrapping_add(first), many);
                 let rstd = std::slice::from_raw_parts(rstd.get().wrapping_add(first), many);
-                all.read(first, many, g.get(), &mut turned_g);
-                all.read(first, many, x.get(), &mut turned_x);
+                all.read(first, many, g.get(), &mut transposed_g);
+                all.read(first, many, x.get(), &mut transposed_x);
                 let [mut p, mut q] = [[<T as NormElement>::ZERO; WIDTH]; 2];
-                loops::turned_gradient_sums(&turned_g, &turned_x, WIDTH, &w, mean, (&mut p, &mut q));
+                loops::transposed_gradient_sums(&transposed_g, &transposed_x, WIDTH, &w, mean, (&mut p, &mut q));
                 for j in 0..many {
                     let line = gradient_line::<T>(rstd[j].wide(), (p[j].wide(), q[j].wide()), n);
                     (a[j], b[j], c[j]) = (T::narrow(line.0), line.1, line.2);
                 }
                 if is_summed {
-                    loops::turned_add_gradients(&turned_g, &turned_x, WIDTH, mean, rstd, (&mut dw[..n], &mut db[..n]));
+                    loops::transposed_add_gradients(&transposed_g, &transposed_x, WIDTH, mean, rstd, (&mut dw[..n], &mut db[..n]));
                 }
-                loops::turned_gradient_over(&mut turned_g, &turned_x, WIDTH, &w, mean, [&a[..many], &b[..many], &c[..many]]);
-                all.write(first, many, &turned_g, dx.get());
+                loops::transposed_gradient_over(&mut transposed_g, &transposed_x, WIDTH, &w, mean, [&a[..many], &b[..many], &c[..many]]);
+                all.write(first, many, &transposed_g, dx.get());
             }
         }
         if is_summed {
@@ -182,7 +182,7 @@ pub(super) unsafe fn backward<T: NormElement + CoreNumber>(
 mod tests {
     use super::super::rows;
     use super::*;
-    use crate::backend::cpu::num::best;
+    use crate::simd::best;
 
     fn close(a: &[f64], b: &[f64]) -> bool {
         a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-10 * (1.0 + a.abs().max(b.abs())))

@@ -2,8 +2,8 @@
 
 use super::loops;
 use super::{Affine, Applied, NormElement, Stats, TASK, gradient_line, moments};
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::requests::NormShape;
+use crate::call::NormShape;
+use crate::host::threads::{SharedPointer, parallel_for};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// Rows of a task that keeps sums for each weight, and how many tasks there are at most.

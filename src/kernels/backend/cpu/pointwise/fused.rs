@@ -1,16 +1,17 @@
 //! Runs fused programs block by block, with the kernels of the unfused rows: intermediate values stay in the first-level cache, and results
 //! have the same bits as the rows one after the other.
 
-use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use crate::backend::cpu::cast::{CastRoute, ConvertFn, convert_fn, stored};
-use crate::backend::cpu::num::instruction_set;
+use super::kernels::{self, LANES, MAX_INPUTS, MAX_OPERANDS};
+use crate::backend::cpu::common::cast::{CastRoute, ConvertFn, convert_fn, stored};
+use crate::backend::cpu::common::strided::{StridedDims, collapse};
 use crate::backend::cpu::pointwise::{DenseLoop, specialise};
-use crate::backend::cpu::strided::{StridedDims, collapse};
-use crate::backend::cpu::threads::parallel_for;
-use crate::backend::program::{Code, StepInput, StepKind};
 use crate::error::{Error, Result};
+use crate::host::threads::parallel_for;
 use crate::layout::{DType, Scalar};
-use crate::pointwise::Part;
+use crate::program::{Code, StepInput, StepKind};
+use crate::rows::MAX_PARAMS;
+use crate::rows::Part;
+use crate::simd::instruction_set;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 

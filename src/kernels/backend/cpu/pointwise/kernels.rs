@@ -2,19 +2,17 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::{lanes, roots};
-#[cfg(target_arch = "x86_64")]
-use crate::backend::cpu::num::{Avx2, Avx512};
-use crate::backend::cpu::num::{B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::{Eval, OUTPUT, Row, RowId, Vjp, all_rows, rows};
+use crate::rows::{Eval, MAX_PARAMS, OUTPUT, Row, RowId, Vjp, all_rows, table};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
 
 /// Kernels work on whole blocks of so many elements, so that no loop has a remainder.
 pub const LANES: usize = 16;
 
 /// The most operands of a row.
 pub const MAX_OPERANDS: usize = 3;
-/// The most parameters of a row.
-pub const MAX_PARAMS: usize = 3;
 /// The cotangent, the operands, the output.
 pub const MAX_INPUTS: usize = MAX_OPERANDS + 2;
 
@@ -489,7 +487,7 @@ macro_rules! table {
     ($([$kind:ident $Row:ident])+) => {
         static TABLE: &[RowKernels] = &[$({
             #[allow(unused_imports)]
-            use rows::$Row;
+            use table::$Row;
             RowKernels {
                 forward: forward_kernels!($kind $Row),
                 vjp: vjp_levels!($kind $Row),

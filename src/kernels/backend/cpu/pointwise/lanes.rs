@@ -1,10 +1,11 @@
 //! Kernels that compute sixteen `f32` at once, for rows whose functions gain from AVX-512 instructions that the compiler does not find in
 //! scalar code.
 
-use super::kernels::{LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use crate::backend::cpu::num::F32x16;
+use super::kernels::{LANES, MAX_INPUTS, MAX_OPERANDS};
 use crate::layout::Scalar;
-use crate::pointwise::{Eval, OUTPUT, Row, Vjp};
+use crate::rows::MAX_PARAMS;
+use crate::rows::{Eval, OUTPUT, Row, Vjp};
+use crate::simd::F32x16;
 
 const _: () = assert!(LANES == F32x16::LANES);
 

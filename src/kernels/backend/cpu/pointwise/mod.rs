@@ -1,24 +1,27 @@
 //! Pointwise operations: runs a row, or its derivative, over strided memory. `kernels` is the table of compiled loops, `small` the path for
-//! few elements, `fused` runs programs of several steps. Not here: what a row computes (`crate::pointwise`), copies and conversions alone
+//! few elements, `fused` runs programs of several steps. Not here: what a row computes (`crate::rows`), copies and conversions alone
 //! (`copy`, `cast`).
 
 #[cfg(target_arch = "x86_64")]
 mod lanes;
+#[cfg(test)]
+mod math_tests;
 pub mod fused;
 pub mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod roots;
 pub mod small;
 
-use self::kernels::{KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use super::cast::{CastRoute, ConvertFn, convert_fn, stored};
-use super::num::{InstructionSet, instruction_set};
-use super::strided::{StridedDim, Tiles, collapse};
-use super::threads::parallel_for;
+use self::kernels::{KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS};
+use crate::backend::cpu::common::cast::{CastRoute, ConvertFn, convert_fn, stored};
+use crate::backend::cpu::common::strided::{StridedDim, Tiles, collapse};
 use crate::error::{Error, Result};
+use crate::host::threads::parallel_for;
 use crate::layout::{DType, Scalar};
-use crate::pointwise::RowId;
-pub use crate::pointwise::{Func, Part};
+use crate::rows::MAX_PARAMS;
+use crate::rows::RowId;
+pub use crate::rows::{Func, Part};
+use crate::simd::{InstructionSet, instruction_set};
 use std::mem::MaybeUninit;
 
 /// Whether this machine has a kernel for `func` that computes in `dtype`.

@@ -1,8 +1,9 @@
 //! Square roots with AVX2. The compiler computes them one by one in the loops of `kernels`, eight times slower; the bits are the same, since every
 //! root and quotient is the nearest number.
 
-use super::kernels::{LANES, MAX_INPUTS, MAX_PARAMS};
+use super::kernels::{LANES, MAX_INPUTS};
 use crate::layout::Scalar;
+use crate::rows::MAX_PARAMS;
 use std::arch::x86_64::{
     _mm256_div_pd, _mm256_div_ps, _mm256_loadu_pd, _mm256_loadu_ps, _mm256_set1_pd, _mm256_set1_ps, _mm256_sqrt_pd, _mm256_sqrt_ps,
     _mm256_storeu_pd, _mm256_storeu_ps,

@@ -1,10 +1,11 @@
 //! The fast path of pointwise operations for few floats of one type and layout: what `pointwise::run` does for them, without its checks.
 
-use super::kernels::{self, KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS, MAX_PARAMS};
-use crate::backend::cpu::num::instruction_set;
+use super::kernels::{self, KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS};
 use crate::backend::cpu::pointwise::{Func, Part, specialise};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::OUTPUT;
+use crate::rows::MAX_PARAMS;
+use crate::rows::OUTPUT;
+use crate::simd::instruction_set;
 use std::mem::MaybeUninit;
 
 /// Python numbers in place of operands.
@@ -259,7 +260,7 @@ unsafe fn copy_few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
 mod tests {
     use super::*;
     use crate::backend::cpu::pointwise::{StridedOperand, run};
-    use crate::pointwise::RowId;
+    use crate::rows::RowId;
 
     #[test]
     fn gives_the_same_bits_as_the_long_way() {

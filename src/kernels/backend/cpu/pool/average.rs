@@ -2,10 +2,10 @@
 
 use super::loops::{Pooled, add_row, mean_along_row, spread_along_row};
 use super::{Padded, RowTile, Spans, each_plane, each_tile};
-use crate::backend::cpu::memory::room::with_room;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::interrupt::Ticks;
-use crate::backend::requests::{Pool, PoolDivisor, WindowAxis};
+use crate::call::{Pool, PoolDivisor, WindowAxis};
+use crate::host::interrupt::Ticks;
+use crate::host::memory::reserve::reserved;
+use crate::host::threads::SharedPointer;
 use std::ops::Range;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -16,7 +16,7 @@ impl Counts {
     pub fn of(p: &Pool, divisor: PoolDivisor) -> Counts {
         let along = |axis: usize| {
             let a: &WindowAxis = &p.axes[axis];
-            let mut all = with_room(a.output);
+            let mut all = reserved(a.output);
             all.extend((0..a.output).map(|o| match divisor {
                 // A window without an element inside has a sum of 0.
                 PoolDivisor::Inside => a.taps(o).len().max(1) as i64,

@@ -2,9 +2,9 @@
 
 use super::each_plane;
 use super::loops::Pooled;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::interrupt::Ticks;
-use crate::backend::requests::{Pool, WindowAxis};
+use crate::call::{Pool, WindowAxis};
+use crate::host::interrupt::Ticks;
+use crate::host::threads::SharedPointer;
 use std::ops::Range;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 

@@ -16,7 +16,7 @@ macro_rules! vectorised {
                 fn avx512<$T: $bound $(, const $C: usize)*>($($a: $t),+) { body::<$T $(, $C)*>($($a),+) }
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
                 fn avx2<$T: $bound $(, const $C: usize)*>($($a: $t),+) { body::<$T $(, $C)*>($($a),+) }
-                use $crate::backend::cpu::num::{InstructionSet, instruction_set};
+                use $crate::simd::{InstructionSet, instruction_set};
                 match if $T::VECTORS { instruction_set() } else { InstructionSet::Base } {
                     // SAFETY: the features were found on this machine.
                     InstructionSet::Avx512 => unsafe { avx512::<$T $(, $C)*>($($a),+) },

@@ -5,11 +5,11 @@ use super::loops::{
     taps_of_row, values_along_row,
 };
 use super::{Padded, RowTile, Spans, each_plane, each_tile};
-use crate::backend::cpu::memory::room::with_room;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::interrupt::Ticks;
-use crate::backend::requests::Pool;
+use crate::call::Pool;
 use crate::error::{Error, Result};
+use crate::host::interrupt::Ticks;
+use crate::host::memory::reserve::reserved;
+use crate::host::threads::SharedPointer;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -27,7 +27,7 @@ impl Windows {
         if starts.is_null() {
             return Windows::Spans(Box::new(p.axes.each_ref().map(Spans::of)));
         }
-        let mut all = with_room(p.planes * p.starts());
+        let mut all = reserved(p.planes * p.starts());
         for _ in 0..p.planes {
             for a in &p.axes {
                 for _ in 0..a.output {
@@ -363,7 +363,7 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled>(p: &Pool, g: *const T, taps: *const
 mod tests {
     use super::super::loops::best_of;
     use super::*;
-    use crate::backend::requests::{PoolPass, WindowAxis};
+    use crate::call::{PoolPass, WindowAxis};
 
     #[test]
     fn long_windows_have_the_best_of_their_elements() {

@@ -15,10 +15,10 @@ pub use columns::{fold, unfold};
 pub use max::{Places, max, max_adjoint};
 
 use super::matmul::panel_vector::CoreNumber;
-use super::memory::room::with_room;
-use super::threads::parallel_for;
-use crate::backend::requests::{Pool, PoolDivisor, WindowAxis};
+use crate::call::{Pool, PoolDivisor, WindowAxis};
 use crate::error::Result;
+use crate::host::memory::reserve::reserved;
+use crate::host::threads::parallel_for;
 use across::Across;
 use loops::Pooled;
 
@@ -46,7 +46,7 @@ struct Spans {
 
 impl Spans {
     fn of(axis: &WindowAxis) -> Spans {
-        let [mut first, mut tap, mut count] = [(); 3].map(|()| with_room(axis.output));
+        let [mut first, mut tap, mut count] = [(); 3].map(|()| reserved(axis.output));
         for o in 0..axis.output {
             let taps = axis.taps(o);
             first.push(if taps.is_empty() { 0 } else { (axis.start(o) + (taps.start * axis.dilation) as isize) as usize });
@@ -231,7 +231,7 @@ pub unsafe fn max_adjoint_of_taps<T: Pooled + CoreNumber>(p: &Pool, g: *const T,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::requests::{PoolDivisor, PoolPass};
+    use crate::call::{PoolDivisor, PoolPass};
 
     fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> WindowAxis {
         let output = (input + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;

@@ -3,9 +3,9 @@
 use super::cells::{self, CellBackward};
 use super::layers::{LayerPiece, LayerStages, PackedWeights, PieceTask, run_layer};
 use super::{RecurrentSteps, row, row_mut};
-use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, BlockWork, bring};
-use crate::backend::requests::{Recurrent, RecurrentCell};
+use crate::backend::cpu::common::blocks::lanes::Lanes;
+use crate::backend::cpu::common::blocks::{BlockElement, BlockTask, BlockWork, prefetch};
+use crate::call::{Recurrent, RecurrentCell};
 use crate::error::Result;
 use std::ops::Range;
 use std::ptr::{copy_nonoverlapping, null, null_mut};
@@ -174,7 +174,7 @@ impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
             if let (Some(projection), false) = (self.projection, is_state) {
                 let units = projection.columns(&piece.panels, h);
                 if piece.is_part {
-                    now.clone().for_each(|i| self.cell(k, i, start + i, null_mut()).bring(r.cell, h, &units));
+                    now.clone().for_each(|i| self.cell(k, i, start + i, null_mut()).prefetch(r.cell, h, &units));
                 }
                 projection.product::<V>((now.len(), slope(now.start), p), 0, &piece.panels, (products, 0));
                 // The products of these columns, as if they were a whole row.
@@ -190,11 +190,11 @@ impl<T: BlockElement> LayerStages<T> for BackwardStages<'_, T> {
                 let columns = self.weights.columns(&(panel..panel + 1), p);
                 for i in now.clone() {
                     let at = (start + i) * p + columns.start;
-                    bring(all.g.wrapping_add(at), columns.len());
-                    bring(all.before.wrapping_add(at).cast_const(), columns.len());
-                    bring(state_before(i).wrapping_add(columns.start), columns.len());
+                    prefetch(all.g.wrapping_add(at), columns.len());
+                    prefetch(all.before.wrapping_add(at).cast_const(), columns.len());
+                    prefetch(state_before(i).wrapping_add(columns.start), columns.len());
                     if self.projection.is_none() {
-                        self.cell(k, i, start + i, slope(i)).bring(r.cell, h, &columns);
+                        self.cell(k, i, start + i, slope(i)).prefetch(r.cell, h, &columns);
                     }
                 }
             }

@@ -1,8 +1,8 @@
 //! The gates of one sequence at one step.
 
-use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::{BlockElement, bring};
-use crate::backend::requests::RecurrentCell;
+use crate::backend::cpu::common::blocks::lanes::Lanes;
+use crate::backend::cpu::common::blocks::{BlockElement, prefetch};
+use crate::call::RecurrentCell;
 use std::ops::Range;
 
 /// Where one sequence's numbers at one step are. Null where a cell has none.
@@ -23,23 +23,23 @@ pub(super) struct CellForward<T> {
 impl<T> CellForward<T> {
     /// Asks for the memory of these units that has to do with a gate, before its product is computed.
     #[inline(always)]
-    pub fn bring(&self, kind: RecurrentCell, gate: usize, h: usize, units: &Range<usize>) {
+    pub fn prefetch(&self, kind: RecurrentCell, gate: usize, h: usize, units: &Range<usize>) {
         let is_last = gate + 1 == kind.gates();
-        bring_units(self.x, gate..gate + 1, h, units);
-        bring_units(self.kept, gate.min(kind.kept())..if is_last { kind.kept() } else { gate + 1 }, h, units);
+        prefetch_units(self.x, gate..gate + 1, h, units);
+        prefetch_units(self.kept, gate.min(kind.kept())..if is_last { kind.kept() } else { gate + 1 }, h, units);
         if is_last {
             for of in [self.before, self.cell.cast_const(), self.state.cast_const()] {
-                bring_units(of, 0..1, h, units);
+                prefetch_units(of, 0..1, h, units);
             }
         }
     }
 }
 
 #[inline(always)]
-fn bring_units<T>(of: *const T, gates: Range<usize>, h: usize, units: &Range<usize>) {
+fn prefetch_units<T>(of: *const T, gates: Range<usize>, h: usize, units: &Range<usize>) {
     for gate in gates {
         if !of.is_null() {
-            bring(of.wrapping_add(gate * h + units.start), units.len());
+            prefetch(of.wrapping_add(gate * h + units.start), units.len());
         }
     }
 }
@@ -107,7 +107,7 @@ pub(super) struct CellBackward<T> {
 impl<T> CellBackward<T> {
     /// Asks for the memory of these units, before the product is computed.
     #[inline(always)]
-    pub fn bring(&self, kind: RecurrentCell, h: usize, units: &Range<usize>) {
+    pub fn prefetch(&self, kind: RecurrentCell, h: usize, units: &Range<usize>) {
         for (of, gates) in [
             (self.kept, kind.kept()),
             (self.dx.cast_const(), kind.gates()),
@@ -119,7 +119,7 @@ impl<T> CellBackward<T> {
             (self.raw.cast_const(), 1),
             (self.before, 1),
         ] {
-            bring_units(of, 0..gates, h, units);
+            prefetch_units(of, 0..gates, h, units);
         }
     }
 }

@@ -3,12 +3,12 @@
 use super::cells::{self, CellForward};
 use super::layers::{LayerPiece, LayerStages, PackedWeights, PieceTask, run_layer};
 use super::{RecurrentSteps, row, row_mut};
-use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::{BlockElement, BlockWork};
-use crate::backend::cpu::memory::room::filled;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::requests::Recurrent;
+use crate::backend::cpu::common::blocks::lanes::Lanes;
+use crate::backend::cpu::common::blocks::{BlockElement, BlockWork};
+use crate::call::Recurrent;
 use crate::error::Result;
+use crate::host::memory::reserve::filled;
+use crate::host::threads::SharedPointer;
 use std::ptr::{copy_nonoverlapping, null};
 
 /// Operands and outputs, as `Recurrent` describes them; null where a cell has none.
@@ -136,7 +136,7 @@ impl<T: BlockElement> LayerStages<T> for ForwardStages<'_, T> {
             let begun = rows.clone().find(|i| steps.before(step, first + i).is_none()).unwrap_or(rows.end);
             for gate in 0..gates {
                 if piece.is_part {
-                    rows.clone().for_each(|i| cell(i, null()).bring(r.cell, gate, h, &units));
+                    rows.clone().for_each(|i| cell(i, null()).prefetch(r.cell, gate, h, &units));
                 }
                 for rows in [rows.start..begun, begun..rows.end] {
                     let (from, to) = ((rows.len(), state_before(rows.start), p), rows.start - piece.rows.start);

@@ -9,14 +9,14 @@
 //! that their weights may stay in its second cache, and asks for its stretches of rows before it needs them.
 
 use super::RecurrentSteps;
-use crate::backend::cpu::blocks::lanes::Lanes;
-use crate::backend::cpu::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
-use crate::backend::cpu::blocks::{BlockElement, BlockTask, Strided4, scratch};
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::cpu::memory::room::with_room;
-use crate::backend::cpu::threads::{SharedPointer, num_threads, parallel_for, parallel_stages};
-use crate::backend::interrupt;
+use crate::backend::cpu::common::blocks::lanes::Lanes;
+use crate::backend::cpu::common::blocks::tile::{BlockProduct, PanelWidth, pack, pack_transposed};
+use crate::backend::cpu::common::blocks::{BlockElement, BlockTask, Strided4, scratch};
 use crate::error::Result;
+use crate::host::interrupt;
+use crate::host::memory::alloc::Buffer;
+use crate::host::memory::reserve::reserved;
+use crate::host::threads::{SharedPointer, num_threads, parallel_for, parallel_stages};
 use std::ops::Range;
 
 /// Sequences of a piece.
@@ -112,7 +112,7 @@ pub(super) fn run_layer<T: BlockElement, L: LayerStages<T>>(
         parallel_for(groups, |g| {
             let first = g * together;
             let layer = new(first, together.min(sequences - first));
-            let mut room = with_room(ROWS * GATES * columns);
+            let mut room = reserved(ROWS * GATES * columns);
             for stage in 0..layer.stages() {
                 interrupt::check();
                 let (rows, panels) = layer.size(stage);
@@ -137,7 +137,7 @@ pub(super) fn run_layer<T: BlockElement, L: LayerStages<T>>(
             // All rows with some panels' weights, before the next panels'.
             let (rows, panels, blocks, each) = divided(stage);
             let (row, panel) = (i % blocks * ROWS, i / blocks * each);
-            let mut room = with_room(ROWS * GATES * columns);
+            let mut room = reserved(ROWS * GATES * columns);
             run(&layer, stage, row..(row + ROWS).min(rows), panel..(panel + each).min(panels), &mut room, columns);
         });
     }

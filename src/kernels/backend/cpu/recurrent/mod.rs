@@ -10,7 +10,7 @@ mod layers;
 #[cfg(test)]
 mod tests;
 
-use crate::backend::requests::Recurrent;
+use crate::call::Recurrent;
 
 /// What both passes know of a layer.
 struct RecurrentSteps<'a> {

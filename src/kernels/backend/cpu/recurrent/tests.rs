@@ -1,7 +1,7 @@
 use super::{RecurrentBackward, RecurrentForward};
-use crate::backend::cpu::blocks::BlockElement;
-use crate::backend::cpu::threads::set_num_threads;
-use crate::backend::requests::{Recurrent, RecurrentCell};
+use crate::backend::cpu::common::blocks::BlockElement;
+use crate::call::{Recurrent, RecurrentCell};
+use crate::host::threads::set_num_threads;
 use std::ptr::{null, null_mut};
 
 const LSTM: RecurrentCell = RecurrentCell::Lstm { projected: false };

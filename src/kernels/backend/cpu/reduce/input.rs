@@ -1,6 +1,6 @@
 //! The input of a reduction: elements in memory, or elements that a fused program computes while they are read.
 
-use crate::backend::cpu::cast::convert_fn;
+use crate::backend::cpu::common::cast::convert_fn;
 use crate::layout::DType;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;

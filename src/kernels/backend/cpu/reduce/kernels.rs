@@ -5,7 +5,7 @@ use super::loops::{LoopsOf, ReduceLoops, finish_with};
 use super::reducers::{Absolutes, CountNonzero, ExtremeOp, Float, LargestAbsolute, LogicalOp, ProdOp, SquareSum, SumOp};
 use super::traversal::{FinishFn, ReduceKernel};
 use super::variance::{LogSumExpOp, SquaredDistances};
-use crate::backend::requests::Reducer;
+use crate::call::Reducer;
 use crate::layout::{BF16, DType, F16};
 
 impl ReduceKernel {
@@ -255,7 +255,7 @@ unsafe fn at_least_zero<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: 
 mod tests {
     use super::super::{ReduceInput, run};
     use super::*;
-    use crate::backend::cpu::cast::{convert_fn, scalar_bytes};
+    use crate::backend::cpu::common::cast::{convert_fn, scalar_bytes};
     use crate::layout::Scalar;
 
     /// The elements of this dtype with these values, in memory.

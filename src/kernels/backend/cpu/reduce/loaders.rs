@@ -3,8 +3,8 @@
 
 use super::loops::instances;
 use super::reducers::{Float, Numeric};
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
 use crate::layout::{BF16, F16};
+use crate::simd::{InstructionSet, instruction_set};
 use std::marker::PhantomData;
 
 /// Loads `rows` rows of `cols` elements. Strides are in elements: of the source (between rows, between columns), and between the columns

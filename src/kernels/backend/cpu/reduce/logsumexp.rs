@@ -3,9 +3,9 @@
 
 use super::reducers::{Float, Numeric};
 use super::variance::{MaxAndSum, subtracted};
-use crate::backend::cpu::num::{Base, F32, F64, KernelNumber, dispatch};
 use crate::backend::cpu::softmax::{fold, larger};
-use crate::pointwise::Real;
+use crate::rows::Real;
+use crate::simd::{Base, F32, F64, KernelNumber, dispatch};
 
 /// How many exponentials are added in their own type before the sum is added in double precision.
 const TOGETHER: usize = 4096;

@@ -2,7 +2,7 @@
 //! it calls the loops through a table and handles elements and accumulators as bytes.
 
 use super::reducers::ReduceOp;
-use crate::backend::cpu::num::InstructionSet;
+use crate::simd::InstructionSet;
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
@@ -35,7 +35,7 @@ macro_rules! instances {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body::<$($names),*>($($arg),*) }
         }
-        const fn $table<$($generics)*>() -> [unsafe fn($($t),*) $(-> $ret)?; $crate::backend::cpu::num::InstructionSet::COUNT] {
+        const fn $table<$($generics)*>() -> [unsafe fn($($t),*) $(-> $ret)?; $crate::simd::InstructionSet::COUNT] {
             [
                 $base::<$($names),*>,
                 #[cfg(target_arch = "x86_64")]
@@ -270,7 +270,7 @@ unsafe fn row_block<R: ReduceOp, const L: usize, const FEW: usize, const DENSE: 
         if DENSE && left > 0 {
             // Fewer than that have no lanes yet.
             if n < FEW {
-                return in_turn(r, p, n);
+                return interleaved(r, p, n);
             }
             let rest = rest::<R, FEW>(r, p.add(n - left), left);
             merge_lanes(r, &mut lanes);
@@ -340,7 +340,7 @@ static LAST_64: [u64; 2 * MOST_FEW] = last!(u64);
 /// # Safety
 /// All of them are readable.
 #[inline(never)]
-unsafe fn in_turn<R: ReduceOp>(r: R, p: *const R::Element, n: usize) -> R::Accumulator {
+unsafe fn interleaved<R: ReduceOp>(r: R, p: *const R::Element, n: usize) -> R::Accumulator {
     // SAFETY: the caller's.
     (0..n).fold(r.init(), |a, i| r.merge(a, r.lift(unsafe { *p.add(i) })))
 }
@@ -447,7 +447,7 @@ pub(crate) unsafe fn down_columns<R: ReduceOp>(
 mod tests {
     use super::super::reducers::{CountNonzero, ExtremeOp, SquareSum, SumOp};
     use super::*;
-    use crate::backend::cpu::num::best;
+    use crate::simd::best;
 
     /// Whether rows of every length, dense and not, have the result of merging their elements one by one. Numbers are so small that sums are exact.
     fn agrees<R: ReduceOp>(of: impl Fn(usize) -> R::Element)

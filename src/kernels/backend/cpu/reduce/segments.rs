@@ -1,9 +1,9 @@
 //! Segments of a reduction: which task computes which, and the order in which their accumulators are merged.
 
 use super::traversal::{BoundKernel, TASK};
-use crate::backend::cpu::memory::room::zeros;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::host::interrupt;
+use crate::host::memory::reserve::zeros;
+use crate::host::threads::{SharedPointer, parallel_for};
 use smallvec::SmallVec;
 
 /// The bytes of all accumulators of a reduction in parts.

@@ -9,9 +9,9 @@ use super::input::{CacheLine, reserve};
 use super::loaders::Load;
 use super::loops::{ColumnsFn, ReduceLoops, RowsFn};
 use super::segments::{SegmentPlan, drive, pairwise};
-use crate::backend::cpu::in_lanes::{turn_in, turned_size};
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
+use crate::backend::cpu::common::in_lanes::{transpose_in, transposed_size};
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -48,7 +48,7 @@ const ROWS: usize = 64;
 const COLUMNS: usize = 2048;
 /// Elements that are loaded together; they fit the first-level cache.
 const BLOCK: usize = 2048;
-/// Rows of more elements than loops along rows have fixed numbers of, and of at most so many bytes, are turned to columns if there are a few.
+/// Rows of more elements than loops along rows have fixed numbers of, and of at most so many bytes, are transposed to columns if there are a few.
 const WIDEST_FIXED: usize = 8;
 const NARROW: usize = 256;
 const FEW: usize = 16;
@@ -135,7 +135,7 @@ impl<'a> BoundKernel<'a> {
         // SAFETY: the caller's.
         unsafe {
             match self.r.load {
-                None if self.turns((count, step), (n, stride), acc_step) => self.turned_rows(p, count, n, acc),
+                None if self.transposes((count, step), (n, stride), acc_step) => self.transposed_rows(p, count, n, acc),
                 None => (self.rows)(p, (count, step), (n, stride), acc, acc_step),
                 Some(load) => self.loaded_rows(load, p, (count, step), (n, stride), acc, acc_step),
             }
@@ -144,30 +144,30 @@ impl<'a> BoundKernel<'a> {
 
     /// Whether rows are narrow and follow each other, so that columns of them are faster.
     #[inline(always)]
-    fn turns(&self, (count, step): (usize, isize), (n, stride): (usize, isize), acc_step: isize) -> bool {
+    fn transposes(&self, (count, step): (usize, isize), (n, stride): (usize, isize), acc_step: isize) -> bool {
         let is_narrow = n > WIDEST_FIXED && n * self.size <= NARROW && matches!(self.size, 4 | 8);
         is_narrow && count >= FEW && (step, stride, acc_step) == (n as isize, 1, 1) && instruction_set() != InstructionSet::Base
     }
 
-    /// As `rows`, which `turns`.
+    /// As `rows`, which `transposes`.
     ///
     /// # Safety
     /// As for `rows`.
     #[inline(never)]
-    unsafe fn turned_rows(&self, p: *const u8, count: usize, n: usize, acc: *mut u8) {
+    unsafe fn transposed_rows(&self, p: *const u8, count: usize, n: usize, acc: *mut u8) {
         let isa = instruction_set();
         LOADED.with(|m| {
             let mut m = m.borrow_mut();
-            let buffer = reserve(&mut m, turned_size(n, FINISHED) * self.size);
+            let buffer = reserve(&mut m, transposed_size(n, FINISHED) * self.size);
             for first in (0..count).step_by(FINISHED) {
                 let many = FINISHED.min(count - first);
                 let (from, acc) = (p.wrapping_add(first * n * self.size), acc.wrapping_add(first * self.acc));
                 // SAFETY: the caller's; there is room. Elements are moved alone, so that only their size matters.
                 unsafe {
                     if self.size == 4 {
-                        turn_in::<f32>(isa, many, n, from.cast(), buffer.cast(), FINISHED);
+                        transpose_in::<f32>(isa, many, n, from.cast(), buffer.cast(), FINISHED);
                     } else {
-                        turn_in::<f64>(isa, many, n, from.cast(), buffer.cast(), FINISHED);
+                        transpose_in::<f64>(isa, many, n, from.cast(), buffer.cast(), FINISHED);
                     }
                     self.fill(acc, many);
                     (self.down)(buffer, (n, FINISHED as isize), 1, acc, many);

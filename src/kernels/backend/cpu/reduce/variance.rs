@@ -4,7 +4,7 @@
 use super::logsumexp::ExpSums;
 use super::loops::{BRIEF, LoopsOf, ReduceLoops, brief_base, down_columns, fill_with, finish_with, instances, merge_with, row};
 use super::reducers::{Deviation, Float, ReduceOp, SumOp, Widen};
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
+use crate::simd::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 

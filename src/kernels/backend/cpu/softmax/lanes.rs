@@ -1,9 +1,9 @@
 //! Softmax along rows of `f32`, sixteen at once with AVX-512.
 
-use crate::backend::cpu::math::{f32 as scalar, lanes};
-use crate::backend::cpu::num::{Avx512, F32x16};
-use crate::backend::interrupt;
-use crate::backend::requests::SoftmaxPass;
+use crate::call::SoftmaxPass;
+use crate::host::interrupt;
+use crate::simd::math::{f32 as scalar, lanes};
+use crate::simd::{Avx512, F32x16};
 
 const LANES: usize = F32x16::LANES;
 /// Independent chains of vectors, so that instructions overlap.

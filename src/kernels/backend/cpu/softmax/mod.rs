@@ -5,12 +5,12 @@
 mod lanes;
 mod narrow;
 
-use super::num::{Base, F32, F64, KernelNumber, dispatch};
 use super::reduce::BlockProducer;
-use super::threads::parallel_for;
-use crate::backend::interrupt;
-use crate::backend::requests::SoftmaxPass;
-use crate::pointwise::Real;
+use crate::call::SoftmaxPass;
+use crate::host::interrupt;
+use crate::host::threads::parallel_for;
+use crate::rows::Real;
+use crate::simd::{Base, F32, F64, KernelNumber, dispatch};
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
@@ -67,7 +67,7 @@ pub trait SoftmaxElement: Copy {
 ///
 /// # Safety
 /// The range lies inside the operands and the output.
-unsafe fn brought<T>(
+unsafe fn in_memory<T>(
     pass: SoftmaxPass,
     made: Option<&dyn BlockProducer>,
     at: SoftmaxPointers<T>,
@@ -101,7 +101,7 @@ macro_rules! soft {
                     parallel_for(s.outer.div_ceil(rows), |t| {
                         let (first, count) = (t * rows * s.n, rows.min(s.outer - t * rows));
                         // SAFETY: these rows are in the output, too.
-                        let Some(at) = (unsafe { brought(pass, made, all.moved(first), first, count * s.n) }) else { return };
+                        let Some(at) = (unsafe { in_memory(pass, made, all.moved(first), first, count * s.n) }) else { return };
                         // SAFETY: task t alone handles these rows.
                         unsafe { $rows(pass, count, s.n, at) };
                     });
@@ -118,7 +118,7 @@ macro_rules! soft {
                             // Neighbouring columns are computed together.
                             let (rows, len) = if blocks == 1 { (1, s.n * s.inner) } else { (s.n, width) };
                             // SAFETY: as above.
-                            let of_row = |i: usize| unsafe { brought(pass, made, at.moved(i * s.inner), first + i * s.inner, len) };
+                            let of_row = |i: usize| unsafe { in_memory(pass, made, at.moved(i * s.inner), first + i * s.inner, len) };
                             let Some(at) = (if s.n == 0 { Some(at) } else { of_row(0) }) else { return };
                             if made.is_some() && !(1..rows).all(|i| of_row(i).is_some()) {
                                 return;
@@ -177,10 +177,10 @@ unsafe fn rows_of_f32(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointe
             return;
         }
         #[cfg(target_arch = "x86_64")]
-        match super::num::instruction_set() {
-            super::num::InstructionSet::Avx512 => lanes::rows(pass, rows, n, p.x, p.g, p.out),
-            super::num::InstructionSet::Avx2 => avx2::rows_of::<F32<super::num::Avx2>>(pass, rows, n, p),
-            super::num::InstructionSet::Base => rows_of::<F32<Base>>(pass, rows, n, p),
+        match crate::simd::instruction_set() {
+            crate::simd::InstructionSet::Avx512 => lanes::rows(pass, rows, n, p.x, p.g, p.out),
+            crate::simd::InstructionSet::Avx2 => avx2::rows_of::<F32<crate::simd::Avx2>>(pass, rows, n, p),
+            crate::simd::InstructionSet::Base => rows_of::<F32<Base>>(pass, rows, n, p),
         }
         #[cfg(not(target_arch = "x86_64"))]
         rows_of::<F32<Base>>(pass, rows, n, p);

@@ -1,12 +1,12 @@
-//! Softmax of narrow rows: some of them are turned to columns, so that no step is along a row.
+//! Softmax of narrow rows: some of them are transposed to columns, so that no step is along a row.
 
 use super::{SoftmaxPass, SoftmaxPointers};
-use crate::backend::cpu::in_lanes::{turn_in, turn_out, turned_size, turns};
+use crate::backend::cpu::common::in_lanes::{transpose_in, transpose_out, transposed_size, transposes};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
-use crate::backend::cpu::memory::room::aligned;
-use crate::backend::cpu::num::InstructionSet;
+use crate::host::memory::reserve::aligned;
+use crate::simd::InstructionSet;
 
-pub(super) use crate::backend::cpu::in_lanes::WIDTH;
+pub(super) use crate::backend::cpu::common::in_lanes::WIDTH;
 
 /// The most elements of a row. Those of log-softmax may be longer: columns take the logarithms of many sums at once.
 const MOST: usize = 32;
@@ -14,7 +14,7 @@ const MOST_OF_LOG: usize = 64;
 
 /// Whether rows are computed in this way, and for which instruction set.
 pub(super) fn fits(pass: SoftmaxPass, rows: usize, n: usize) -> Option<InstructionSet> {
-    turns(rows, n, if pass.log && !pass.backward { MOST_OF_LOG } else { MOST })
+    transposes(rows, n, if pass.log && !pass.backward { MOST_OF_LOG } else { MOST })
 }
 
 /// `columns` is the pass of so many columns, whose elements are `WIDTH` apart.
@@ -28,19 +28,19 @@ pub(super) unsafe fn rows<T: CoreNumber>(
     p: SoftmaxPointers<T>,
     columns: impl Fn(usize, SoftmaxPointers<T>),
 ) {
-    let mut x = aligned(T::ZERO, turned_size(n, WIDTH));
+    let mut x = aligned(T::ZERO, transposed_size(n, WIDTH));
     let mut g = aligned(T::ZERO, if pass.backward { x.len() } else { 0 });
     for first in (0..rows).step_by(WIDTH) {
         let (many, from) = (WIDTH.min(rows - first), p.moved(first * n));
         // SAFETY: the caller's; there is room.
         unsafe {
-            turn_in::<T>(isa, many, n, from.x, x.as_mut_ptr(), WIDTH);
+            transpose_in::<T>(isa, many, n, from.x, x.as_mut_ptr(), WIDTH);
             if pass.backward {
-                turn_in::<T>(isa, many, n, from.g, g.as_mut_ptr(), WIDTH);
+                transpose_in::<T>(isa, many, n, from.g, g.as_mut_ptr(), WIDTH);
             }
             let out = x.as_mut_ptr();
             columns(many, SoftmaxPointers { x: out, g: if pass.backward { g.as_ptr() } else { out }, out });
-            turn_out::<T>(isa, many, n, out, from.out, WIDTH);
+            transpose_out::<T>(isa, many, n, out, from.out, WIDTH);
         }
     }
 }

@@ -7,13 +7,13 @@
 mod tables;
 
 use self::tables::{BERNOULLI, BESSEL_FAR, BESSEL_NEAR, DIGAMMA, ERFCX_FAR, SERIES, STIRLING};
-use super::math::f64 as m;
-use super::num::{Base, Isa};
-use super::threads::{SharedPointer, parallel_for};
 use crate::backend::contract::View;
-use crate::backend::requests::Custom;
+use crate::call::Custom;
 use crate::error::{Error, Result};
+use crate::host::threads::{SharedPointer, parallel_for};
 use crate::layout::DType;
+use crate::simd::math::f64 as m;
+use crate::simd::{Base, Isa};
 use std::f64::consts::{LN_2, PI, SQRT_2};
 
 /// Which function.
@@ -319,7 +319,7 @@ macro_rules! instance {
     ($name:ident, $isa:ident, $features:literal) => {
         #[target_feature(enable = $features)]
         fn $name(f: SpecialFunction, x: &mut [f64; BLOCK], turns: (usize, usize)) {
-            block::<super::num::$isa>(f, x, turns);
+            block::<crate::simd::$isa>(f, x, turns);
         }
     };
 }
@@ -331,7 +331,7 @@ instance!(block_avx2, Avx2, "avx2,fma,bmi1,bmi2,lzcnt");
 fn dispatch(f: SpecialFunction, x: &mut [f64; BLOCK], turns: (usize, usize)) {
     #[cfg(target_arch = "x86_64")]
     {
-        use super::num::{InstructionSet, instruction_set};
+        use crate::simd::{InstructionSet, instruction_set};
         match instruction_set() {
             // SAFETY: the features were found on this machine.
             InstructionSet::Avx512 => return unsafe { block_avx512(f, x, turns) },

@@ -1,8 +1,8 @@
 //! For each query the sum of products of gradient and result. Neighbouring invocations read neighbouring numbers of a row. It takes a
 //! quarter of an operation for each byte, all from memory.
 
-use super::super::word_kernels::{ParamNames, WordKernel, groups, store_real};
 use super::{AttentionNames, AttentionOperands};
+use crate::backend::wgpu::common::word_kernels::{ParamNames, WordKernel, groups, store_real};
 
 /// Invocations that share a query.
 const SHARE: usize = 16;

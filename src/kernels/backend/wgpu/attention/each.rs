@@ -3,8 +3,8 @@
 //! each byte, which comes from caches at best.
 
 use super::super::wgsl::types::value;
-use super::super::word_kernels::{ParamNames, WordKernel, each, store_real};
 use super::{AttentionNames, AttentionOperands, AttentionResult};
+use crate::backend::wgpu::common::word_kernels::{ParamNames, WordKernel, each, store_real};
 
 /// Numbers of a result that an invocation makes at once.
 const PART: usize = 128;

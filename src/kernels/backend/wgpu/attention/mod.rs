@@ -24,10 +24,12 @@ mod tile;
 
 use super::answer::{foreign, operand, output};
 use super::wgsl::types::{from_words, value};
-use super::word_kernels::{Launch, ParamNames, ParamValues, countable, groups_for, load_real, number_words, scratch, unsupported, words};
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::contract::{Operand, View};
-use crate::backend::requests::{Attention, AttentionPass, AttentionShape};
+use crate::backend::wgpu::common::word_kernels::{
+    Launch, ParamNames, ParamValues, countable, groups_for, load_real, number_words, scratch, unsupported, words,
+};
+use crate::call::{Attention, AttentionPass, AttentionShape};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 use along::{ALONG_QUERIES, AttentionAlong};
@@ -210,7 +212,7 @@ impl AttentionRun<'_> {
                 numbers = numbers.push(0).push(0).push(0).push(0).push(0);
                 continue;
             };
-            super::strided::check(op, v)?;
+            crate::backend::wgpu::common::strided::check(op, v)?;
             numbers = numbers.push(v.offset);
             for d in 0..4 {
                 numbers = numbers.push(v.strides.get(d).map_or(0, |s| *s as usize));
@@ -266,8 +268,8 @@ pub(super) fn attention(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     const ALL: [AttentionResult; 5] = [
         AttentionResult::Forward,

@@ -1,8 +1,8 @@
 //! The forms of a product without workgroup memory: one invocation, or one workgroup, for each result.
 
 use super::super::wgsl::types::{narrowed, value, zero};
-use super::super::word_kernels::{GROUP, ParamNames, WordKernel, each, groups, store_real};
 use super::{ConvFactors, ConvNames};
+use crate::backend::wgpu::common::word_kernels::{GROUP, ParamNames, WordKernel, each, groups, store_real};
 use crate::layout::DType;
 
 /// Statements that find where group `g`, row `m` and column `n` begin.
@@ -129,8 +129,8 @@ if (lane == 0u) {{
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -24,9 +24,10 @@ mod tile;
 
 use super::reduce::{DeviceReducer, reduce};
 use super::wgsl::types::{load, value, zero};
-use super::word_kernels::{self, GROUP, Launch, ParamNames, ParamValues, countable, groups_for, unsupported, wgsl_type};
 use super::{Bindings, Buffer, BufferView};
-use crate::backend::requests::{Conv, ConvPass, ConvShape};
+use crate::backend::wgpu::common::word_kernels;
+use crate::backend::wgpu::common::word_kernels::{GROUP, Launch, ParamNames, ParamValues, countable, groups_for, unsupported, wgsl_type};
+use crate::call::{Conv, ConvPass, ConvShape};
 use crate::error::Result;
 use crate::layout::DType;
 use direct::{ConvEach, ConvSum};

@@ -3,8 +3,8 @@
 //! invocations compute it once for the tile after the next.
 
 use super::super::wgsl::types::value;
-use super::super::word_kernels::{ParamNames, WordKernel, groups, store_real};
 use super::ConvFactors;
+use crate::backend::wgpu::common::word_kernels::{ParamNames, WordKernel, groups, store_real};
 use crate::layout::DType;
 use std::fmt::Write;
 
@@ -184,8 +184,8 @@ let to = {start} + part * {results} + g * {to_group};
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -2,12 +2,13 @@
 //! as soon as the last work that uses it is recorded.
 
 use super::context::Context;
-use crate::backend::live_memory::{self, BufferKey};
-use crate::backend::lock_order::{Table, assert_no_guard};
 use crate::backend::registry::Device;
 use crate::backend::wgpu::native::api::Api;
 use crate::backend::wgpu::native::types::{self as native, COPY_DST, COPY_SRC, STORAGE};
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::live_memory;
+use crate::host::live_memory::BufferKey;
+use crate::host::lock_order::{Table, assert_no_guard};
 use crate::layout::DType;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //! wait for the device raises it as an error.
 
 use super::host;
-use crate::backend::lock_order::Table;
 use crate::error::{Error, Result};
+use crate::host::lock_order::Table;
 use rustc_hash::FxHashMap;
 
 /// Words of the status buffer: the ticket (0: no fault), the index (low, high), the dimension, its size.

@@ -1,7 +1,7 @@
 //! Hooks of the embedding language: call sites, and the choice of a default device.
 
-pub(crate) use crate::backend::host::{interrupted, unlocked};
 use crate::error::Result;
+pub(crate) use crate::host::language::{interrupted, unlocked};
 use std::sync::OnceLock;
 
 /// Functions of the embedding language that find and describe call sites, and that install a device.

@@ -8,13 +8,13 @@ use super::errors;
 use super::host;
 use super::pipeline::{PipelineCache, QueueBuffers};
 use super::timer::{TimedBatch, Timer};
-use crate::backend::cpu::memory::raw_slice::RawSlice;
-use crate::backend::device_times::Watcher;
 use crate::backend::wgpu::native::api::{Api, Fault, Signal};
 use crate::backend::wgpu::native::types::{
     self as native, COPY_DST, COPY_SRC, CommandEncoder, ComputePass, ErrorType, MAP_READ, STORAGE, UNIFORM,
 };
 use crate::error::{Error, Result};
+use crate::host::device_times::Watcher;
+use crate::host::memory::raw_slice::RawSlice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;

@@ -2,9 +2,9 @@
 //! submission of a batch to its end as the host sees it.
 
 use super::recorder::BATCH;
-use crate::backend::device_times::{DeviceRun, Watcher};
 use crate::backend::wgpu::native::api::{Api, Fault, Signal};
 use crate::backend::wgpu::native::types::{Buffer, COPY_DST, COPY_SRC, CommandEncoder, MAP_READ, QUERY_RESOLVE, QuerySet};
+use crate::host::device_times::{DeviceRun, Watcher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

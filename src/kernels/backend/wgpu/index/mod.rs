@@ -1,18 +1,18 @@
 //! Indexing: reads at positions given by data; `scatter` writes, and `segmented_reduce` combines writes to one element. Shaders check
 //! positions when they read them: one out of range reports a fault and accesses no memory. Not here: which positions an index names
-//! (`crate::backend::requests`).
+//! (`crate::call`).
 
 pub(super) mod scatter;
 mod segmented_reduce;
 
 pub use self::scatter::ScatterSource;
 use self::scatter::{IN_ORDER, ScatterWrites};
-use super::strided::StridedWalk;
-use super::word_kernels::{
+use super::{Bindings, Buffer, BufferView};
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
     Launch, NONE, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, scratch, store, wgsl_type, words,
 };
-use super::{Bindings, Buffer, BufferView};
-use crate::backend::requests::Write;
+use crate::call::Write;
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -360,8 +360,8 @@ pub fn scatter(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     pub(in super::super) const AT: [PositionsBinding; 4] = [
         PositionsBinding { slot: 1, raw: None },

@@ -3,14 +3,14 @@
 //! sorted and summed (`segmented_reduce`).
 
 use super::segmented_reduce::{self, SegmentedReduce};
-use crate::backend::requests::Write;
-use crate::backend::wgpu::index::{Positions, PositionsBinding};
-use crate::backend::wgpu::strided::StridedWalk;
-use crate::backend::wgpu::word_kernels::{
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
     Launch, NONE, ParamNames, ParamValues, WIDE_MUL, WordKernel, each, fill, groups_for, load, number_words, scratch, store, wgsl_type,
     words,
 };
+use crate::backend::wgpu::index::{Positions, PositionsBinding};
 use crate::backend::wgpu::{Bindings, Buffer, BufferView};
+use crate::call::Write;
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 
@@ -247,8 +247,8 @@ pub(crate) fn combine(dtype: DType, how: Write) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
     use crate::backend::wgpu::index::tests::AT;
-    use crate::backend::wgpu::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

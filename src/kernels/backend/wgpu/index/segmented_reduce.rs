@@ -3,13 +3,13 @@
 //! summation depends on positions alone.
 
 use super::scatter::{combine, source_value};
-use crate::backend::requests::Write;
-use crate::backend::wgpu::sort::radix::{self, Digits};
-use crate::backend::wgpu::strided::StridedWalk;
-use crate::backend::wgpu::word_kernels::{
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
     Launch, NONE, ParamNames, ParamValues, WordKernel, each, groups_for, load, scratch, store, wgsl_type, words,
 };
+use crate::backend::wgpu::sort::radix::{self, Digits};
 use crate::backend::wgpu::{Bindings, Buffer, BufferView};
+use crate::call::Write;
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -181,7 +181,7 @@ else {{ leave(run, x0, sum); }}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::wgpu::word_kernels::validate;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -3,7 +3,7 @@
 
 use super::functions::Functions;
 use super::types::*;
-use crate::backend::cpu::memory::raw_slice::RawSlice;
+use crate::host::memory::raw_slice::RawSlice;
 use std::ffi::c_void;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,7 +1,8 @@
 //! Elementwise kernels: operands of any strides, one or several outputs of any strides, and a body of expressions.
 
+use crate::backend::wgpu::common::strided;
+use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, param};
 use crate::backend::wgpu::device::errors::Cause;
-use crate::backend::wgpu::strided::{self, GROUP, Params, StridedWalk, check, param};
 use crate::backend::wgpu::wgsl::expr::Formula;
 use crate::backend::wgpu::wgsl::{self, types};
 use crate::backend::wgpu::{Bindings, BufferView, Dispatch, Key, PointwiseInput};

@@ -6,14 +6,14 @@
 //! a sum or product with the step that reads it, and results pass from step to step in the types that they would have in memory.
 
 use super::elementwise::{self, Elementwise, LoadFunction, Operands};
-use crate::backend::program::{Code, StepInput, StepKind};
 use crate::backend::wgpu::pointwise::has_kernel;
 use crate::backend::wgpu::wgsl::expr::{Formula, ShaderExpr, Sheet};
 use crate::backend::wgpu::wgsl::types;
 use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, scratch_size};
 use crate::error::{Error, Result};
 use crate::layout::{BF16, DType, F16, Scalar};
-use crate::pointwise::Part;
+use crate::program::{Code, StepInput, StepKind};
+use crate::rows::Part;
 use smallvec::SmallVec;
 
 /// The most inputs and results of one shader together.
@@ -165,7 +165,7 @@ fn one_by_one(code: &Code, shape: &[usize], out_strides: &[isize], inputs: &[Pro
 
 /// The name of a program in labels and errors: its last row.
 pub(super) fn name(code: &Code) -> &'static str {
-    let row = |s: &crate::backend::program::ProgramStep| match s.kind {
+    let row = |s: &crate::program::ProgramStep| match s.kind {
         StepKind::Row { func, .. } => Some(func.row.info().name),
         StepKind::Cast => None,
     };
@@ -305,9 +305,10 @@ pub(super) fn formula(code: &Code, dtypes: &[DType], outputs: &[usize], x: &[Str
 mod tests {
     use super::super::elementwise::tests::check_all;
     use super::*;
-    use crate::backend::program::ProgramStep;
-    use crate::backend::program::StepInput::{self, Input as I, Step as S};
-    use crate::pointwise::{Func, RowId};
+    use crate::program::ProgramStep;
+    use crate::program::StepInput;
+    use crate::program::StepInput::{Input as I, Step as S};
+    use crate::rows::{Func, RowId};
     use std::collections::HashSet;
 
     fn step(func: Func, compute: DType, ins: &[(StepInput, DType)]) -> ProgramStep {

@@ -5,14 +5,15 @@
 //! which binding; sizes, offsets and numbers are parameters.
 
 use super::fused::{self, MOST_STEPS, ProgramRead, check, key, name, numbers};
-use crate::backend::program::Code;
+use crate::backend::wgpu::common::strided;
+use crate::backend::wgpu::common::strided::{GROUP, Params, check_count, param};
 use crate::backend::wgpu::device::dispatch::MOST_BINDINGS;
-use crate::backend::wgpu::strided::{self, GROUP, Params, check_count, param};
 use crate::backend::wgpu::wgsl::expr::Formula;
 use crate::backend::wgpu::wgsl::{self, types};
 use crate::backend::wgpu::{Bindings, Buffer, Context, Dispatch, Key};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
+use crate::program::Code;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -216,9 +217,9 @@ const _: () = assert!(MOST_BINDINGS <= 256, "a binding has eight bits of a key")
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::program::{ProgramStep, StepInput, StepKind};
     use crate::backend::wgpu::wgsl::validate;
-    use crate::pointwise::{Func, RowId};
+    use crate::program::{ProgramStep, StepInput, StepKind};
+    use crate::rows::{Func, RowId};
 
     /// `x + y`, and its product with a number, over three groups of which two share a buffer.
     #[test]

@@ -13,7 +13,7 @@ use super::wgsl::types;
 use super::{BufferView, PointwiseInput};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
-use crate::pointwise::{Func, Part};
+use crate::rows::{Func, Part};
 use smallvec::SmallVec;
 
 /// Whether there is a kernel for `func` that computes in `dtype`.
@@ -75,7 +75,7 @@ pub fn run(func: Func, compute: DType, out: BufferView<'_>, ins: &[PointwiseInpu
 mod tests {
     use super::*;
     use crate::backend::wgpu::pointwise::elementwise::tests::check;
-    use crate::pointwise::RowId;
+    use crate::rows::RowId;
 
     /// All kernels.
     fn kernels() -> Vec<(Func, DType)> {

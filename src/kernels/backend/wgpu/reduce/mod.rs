@@ -13,10 +13,12 @@ use self::reducers::{LOWEST, POWER, ReducerCode, ZERO};
 use self::rows::{RowTile, gather, tree};
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
-use super::strided::{GROUP, Params, StridedWalk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl};
 use super::wgsl::types::to_words;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, BufferView, Dispatch, Key};
+use crate::backend::wgpu::common::strided::{
+    GROUP, Params, StridedWalk, check_count, check_reach, element, entry, header, param, slots, unknown, wgsl,
+};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;

@@ -1,9 +1,9 @@
 //! Reductions in WGSL: the accumulator, how an element becomes an accumulator, how accumulators merge, and how results are written.
 
-use crate::backend::requests::Reducer;
+use crate::backend::wgpu::common::strided::{element, param};
 use crate::backend::wgpu::scratch_size;
-use crate::backend::wgpu::strided::{element, param};
 use crate::backend::wgpu::wgsl::types::{convert, from_words};
+use crate::call::Reducer;
 use crate::layout::DType;
 use std::fmt::Write;
 

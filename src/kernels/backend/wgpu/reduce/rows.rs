@@ -3,7 +3,7 @@
 //! A few invocations with many elements each are faster than a workgroup with a few each: barriers are shared by several rows, and every
 //! invocation has many loads under way. Elements stay in registers, so memory is read once. All of this depends on sizes alone.
 
-use crate::backend::wgpu::strided::GROUP;
+use crate::backend::wgpu::common::strided::GROUP;
 
 /// Invocations that keep a large device busy.
 const BUSY: usize = 1 << 16;

@@ -4,12 +4,12 @@
 pub(super) mod radix;
 
 use self::radix::Digits;
-use super::strided::StridedWalk;
-use super::word_kernels::{
+use super::{Bindings, BufferView};
+use crate::backend::wgpu::common::strided::StridedWalk;
+use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load, scratch, store, wgsl_type, words,
 };
-use super::{Bindings, BufferView};
-use crate::backend::requests::Sort;
+use crate::call::Sort;
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -258,8 +258,8 @@ let v = {value};
 
 #[cfg(test)]
 mod tests {
-    use super::super::word_kernels::validate;
     use super::*;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -3,8 +3,8 @@
 //! Each pass counts the digits of a tile, computes prefix sums of the counts, and writes each number to its new position. Within a tile an
 //! invocation owns neighbouring entries and a counter for each digit, so the result does not depend on the order of invocations.
 
-use crate::backend::wgpu::prefix_sum::{exclusive, sum_before};
-use crate::backend::wgpu::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, groups, scratch};
+use crate::backend::wgpu::common::prefix_sum::{exclusive, sum_before};
+use crate::backend::wgpu::common::word_kernels::{Launch, ParamNames, ParamValues, WordKernel, groups, scratch};
 use crate::backend::wgpu::{Bindings, Buffer, Context};
 use crate::error::Result;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ fn digit(v: u32) -> u32 {{ return ({looked_up} >> {shift}) & {}u; }}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::wgpu::word_kernels::validate;
+    use crate::backend::wgpu::common::word_kernels::validate;
 
     #[test]
     fn every_shader_is_valid() {

@@ -2,7 +2,7 @@
 
 use super::types;
 use crate::layout::DType;
-use crate::pointwise::{Analytic, Cond, Eval, Field, Func, Int, Num, Part, Real, RowId, all_rows, rows};
+use crate::rows::{Analytic, Cond, Eval, Field, Func, Int, Num, Part, Real, RowId, all_rows, table};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -396,7 +396,7 @@ macro_rules! forwards {
     ($([$kind:ident $Row:ident])+) => {
         fn forward(row: RowId, x: &[ShaderExpr], p: &[ShaderExpr]) -> ShaderExpr {
             match row {
-                $(RowId::$Row => forwards!(@ $kind rows::$Row, x, p)),+
+                $(RowId::$Row => forwards!(@ $kind table::$Row, x, p)),+
             }
         }
     };

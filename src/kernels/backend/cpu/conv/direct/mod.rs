@@ -1,10 +1,10 @@
 //! Convolutions with few results for each patch, or with small patches, as the first one of a network has: packing would cost more than the product,
-//! or a good part of it. Vectors go along the rows of strips, where each tap is a shift: `rows` where the results of a row are neighbours, `in_turn`
+//! or a good part of it. Vectors go along the rows of strips, where each tap is a shift: `rows` where the results of a row are neighbours, `interleaved`
 //! where those of two phases are, and `weight` for the gradient of the kernel.
 //!
 //! Not here: strips themselves (`geometry`, `patches`).
 
-mod in_turn;
+mod interleaved;
 mod rows;
 mod vectors;
 pub(super) mod weight;
@@ -13,16 +13,16 @@ use super::FEW;
 use super::gather::{Gather, GatherPhase, TASKS, WORTH, runs};
 use super::geometry::{Patches, Strip};
 use super::pairs::are_a_pair;
-use super::patches::{clear, fill, room};
-use crate::backend::cpu::epilogue::ImageEpilogue;
+use super::patches::{clear, fill, reserve};
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, spread};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::cpu::memory::room::with_room;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::interrupt;
-use in_turn::{RowInTurn, RowsInTurn, add_in_turn};
+use crate::host::interrupt;
+use crate::host::memory::alloc::Buffer;
+use crate::host::memory::reserve::reserved;
+use crate::host::threads::SharedPointer;
+use interleaved::{RowInTurn, RowsInTurn, add_interleaved};
 use rows::{DirectRows, add_rows, row_blocks};
 use std::ops::Range;
 
@@ -147,7 +147,7 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
 unsafe fn weights_of<T: CoreNumber>(g: &Gather<'_, T>, f: Option<&GatherPhase>, in_blocks: bool) -> Vec<T> {
     let Some(f) = f else { return Vec::new() };
     let blocks: Vec<(usize, usize)> = if in_blocks { row_blocks(g.rows).collect() } else { (0..g.rows).map(|r| (r, 1)).collect() };
-    let mut made = with_room(g.groups * g.rows * g.channels * f.weights.taps.len());
+    let mut made = reserved(g.groups * g.rows * g.channels * f.weights.taps.len());
     for group in 0..g.groups {
         for start in (0..g.channels).step_by(channels_at_once(g)) {
             for (first, count) in blocks.iter().copied() {
@@ -205,7 +205,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
         let strip = (g.channels * patches.taps() > 0).then(|| Strip::new(&patches, first, end, same));
         let size = strip.as_ref().map_or(0, |s| s.size);
         let (pitch, channels) = (if size == 0 { patches.plane() } else { size }, channels_at_once(g));
-        let (_own, buffer) = room::<T>(channels * size);
+        let (_own, buffer) = reserve::<T>(channels * size);
         // SAFETY: there is room.
         unsafe { clear(channels * size, buffer) };
         let taps = [Some(f), second].map(|f| {
@@ -227,7 +227,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
             let positions = patches.positions();
             Out::Here(first / positions * places.image + first % positions)
         } else {
-            let (_own, sums) = room::<T>(g.rows * (end - first));
+            let (_own, sums) = reserve::<T>(g.rows * (end - first));
             Out::Later { _own, sums, runs: runs(&f.patches, places, &(first..end), |column| column) }
         };
         Some(Unit { phases: (f, second), patches, columns: end - first, strip, _own, buffer, pitch, taps, weights, out })
@@ -281,7 +281,7 @@ impl<'a, T: CoreNumber> Unit<'a, T> {
                         for r in 0..g.rows {
                             let weights = [0, 1].map(|i| &weights[i][r * taps[i].len()..]);
                             let bias = (c == 0).then(|| bias(r));
-                            add_in_turn::<T>(g.isa, &RowsInTurn { rows, from, taps, weights, out: out.wrapping_add(r * out_rs), bias });
+                            add_interleaved::<T>(g.isa, &RowsInTurn { rows, from, taps, weights, out: out.wrapping_add(r * out_rs), bias });
                         }
                     }
                     (_, Some(strip)) => {

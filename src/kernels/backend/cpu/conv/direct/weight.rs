@@ -1,16 +1,16 @@
 //! The kernel's gradient with few channels of y in each group: for each tap, the products of the output's gradient with a strip.
 
 use super::super::geometry::{Patches, Strip, StripRow};
-use super::super::patches::{clear, fill, room, widen};
+use super::super::patches::{clear, fill, reserve, widen};
 use super::{STRIP, TASK};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::InstructionSet;
 
 /// Parts of a sum over all images.
 const PARTS: usize = 16;
@@ -87,7 +87,7 @@ pub(in super::super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(
         each = (each / row).div_ceil(2) * row;
     }
     let numel = s.groups * rows * channels * taps;
-    let (_own, sums) = room::<T>(parts * numel);
+    let (_own, sums) = reserve::<T>(parts * numel);
     // SAFETY: there is room.
     unsafe { clear(parts * numel, sums) };
     let sums = SharedPointer::new(sums);
@@ -100,8 +100,8 @@ pub(in super::super) unsafe fn weight<T: CoreNumber, S: StoredAs<T>>(
         let (part, group, c) = (t / (s.groups * channels), t / channels % s.groups, t % channels);
         let sums = sums.at(part * numel + (group * rows * channels + c) * taps);
         let x = x.get().wrapping_add((group * channels + c) * plane);
-        let (_strip, buffer) = room::<T>(most);
-        let (_copied, copied) = room::<T>(if S::SAME { 0 } else { each });
+        let (_strip, buffer) = reserve::<T>(most);
+        let (_copied, copied) = reserve::<T>(if S::SAME { 0 } else { each });
         for n in part * images..s.batch.min((part + 1) * images) {
             let x = x.wrapping_add(n * p.image);
             for (first, strip) in &strips {

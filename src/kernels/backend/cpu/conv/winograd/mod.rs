@@ -21,14 +21,14 @@ use self::transforms::{PlacesOfRow, TilePanels, WeightsToTransform, transform_re
 use super::gather::{Gather, GatherPhase, TASKS, WORTH};
 use super::geometry::{Patches, Strip};
 use super::pairs::{are_a_pair, interleave};
-use super::patches::{LoadPlan, clear, fill, room};
-use crate::backend::cpu::epilogue::ImageEpilogue;
+use super::patches::{LoadPlan, clear, fill, reserve};
+use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::InstructionSet;
 use smallvec::SmallVec;
 use std::any::TypeId;
 use std::ops::Range;
@@ -189,7 +189,7 @@ struct Transformed<'a> {
 unsafe fn by_tiles(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> bool {
     let slabs = Slabs::of_weights(t.filter, g.rows, g.channels);
     let size = slabs.size;
-    let (_weights, weights) = room::<f32>(t.parts.len() * g.groups * size);
+    let (_weights, weights) = reserve::<f32>(t.parts.len() * g.groups * size);
     let blocks = g.rows.div_ceil(WEIGHT_ROWS);
     let to = SharedPointer::new(weights);
     parallel_for(t.parts.len() * g.groups * blocks, |k| {
@@ -205,7 +205,7 @@ unsafe fn by_tiles(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f3
     ImageEpilogue::parallel_for(g.epilogue, tasks.len(), &|k| t.parts[0].tiles.images(&tasks[k].tiles), &|k| {
         let task = &tasks[k];
         let tile_slabs = Slabs::of_tiles(t.filter, task.tiles.len().div_ceil(width), g.channels, width);
-        let (_tiles, tiles) = room::<f32>(t.together() * tile_slabs.size);
+        let (_tiles, tiles) = reserve::<f32>(t.together() * tile_slabs.size);
         let operands: SmallVec<[_; 2]> = (0..t.together())
             .map(|i| {
                 let (part, tiles) = (task.part + i, tiles.wrapping_add(i * tile_slabs.size));
@@ -234,7 +234,7 @@ unsafe fn by_rows(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32
     let (vectors, lanes) = t.few_vectors(g.isa);
     let (width, panels) = (vectors * lanes, columns.div_ceil(vectors * lanes));
     let slabs = Slabs::of_tiles(t.filter, panels, channels, width);
-    let (_tiles, tiles) = room::<f32>(g.groups * slabs.size);
+    let (_tiles, tiles) = reserve::<f32>(g.groups * slabs.size);
     let (x, y, to) = (SharedPointer::new(x), SharedPointer::new(y), SharedPointer::new(tiles));
     let each = (EACH / columns).clamp(1, channels);
     let blocks = channels.div_ceil(each);
@@ -257,7 +257,7 @@ unsafe fn by_rows(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32
         let (group, first) = (k / blocks, k % blocks * rows);
         let task = TileTask { part: 0, group, tiles: 0..columns, rows: first..g.rows.min(first + rows) };
         let weight_slabs = Slabs::of_weights(t.filter, task.rows.len(), channels);
-        let (_weights, weights) = room::<f32>(weight_slabs.size);
+        let (_weights, weights) = reserve::<f32>(weight_slabs.size);
         // SAFETY: each task has results of its own; the rest is the caller's promise.
         unsafe {
             weights_of(g, t, (0, group, first), 0..task.rows.len(), weights, &weight_slabs);
@@ -314,7 +314,7 @@ unsafe fn tiles_of(
     let (p, lanes) = (&t.parts[part].tiles, widths::<f32>(g.isa).1);
     let strip = Strip::new(p, tiles.start, tiles.end, true);
     let plan = LoadPlan::new(&strip, lanes);
-    let (_strip, buffer) = room::<f32>(strip.size);
+    let (_strip, buffer) = reserve::<f32>(strip.size);
     let width = to.vectors * lanes;
     // SAFETY: there is room; the rest is the caller's promise.
     unsafe {
@@ -384,8 +384,8 @@ unsafe fn products(
     // Rows that are transformed back in whole vectors.
     let pitch = columns.next_multiple_of(lanes);
     let slab = ROWS.min(task.rows.len()) * pitch + APART;
-    let (_products, products) = room::<f32>(operands.len() * places * slab);
-    let (_results, results) = room::<f32>(operands.len() * 4 * pitch);
+    let (_products, products) = reserve::<f32>(operands.len() * places * slab);
+    let (_results, results) = reserve::<f32>(operands.len() * 4 * pitch);
     let run = [ColumnRun { column: 0, len: pitch, at: 0 }];
     let runs: SmallVec<[_; 2]> = parts.iter().map(|part| runs_of(part, &task.tiles, pitch)).collect();
     let plane = parts[0].phase.places.sizes.iter().product::<usize>();

@@ -1,7 +1,7 @@
 use super::super::gather::WeightPlaces;
 use super::*;
-use crate::backend::cpu::num::{InstructionSet, best};
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
+use crate::simd::{InstructionSet, best};
 
 fn shape(batch: usize, groups: usize, channels: [usize; 2], input: [usize; 2], padding: usize) -> ConvShape {
     of([3, 1], batch, groups, channels, input, padding)

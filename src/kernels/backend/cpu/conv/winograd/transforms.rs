@@ -18,8 +18,8 @@ use crate::backend::cpu::conv::geometry::Strip;
 use crate::backend::cpu::conv::patches::LoadPlan;
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::memory::cache_line::bring_line;
 use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::host::memory::cache_line::prefetch_line;
 use std::ops::Range;
 
 /// Calls a function with K, N and N x N of a filter.
@@ -223,7 +223,7 @@ unsafe fn weights_of<V: PanelVector, const K: usize, const N: usize, const I: us
                 let mut lanes = [V::Number::ZERO; TAPS * 16];
                 // What this row has next is asked for: channels may lie far apart.
                 for c in 0..n {
-                    bring_line(from.wrapping_add((c + 2 * V::LANES) * w.channel));
+                    prefetch_line(from.wrapping_add((c + 2 * V::LANES) * w.channel));
                 }
                 // SAFETY: the caller's.
                 unsafe {

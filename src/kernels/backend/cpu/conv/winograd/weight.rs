@@ -6,14 +6,14 @@ use super::transforms::{GradientParts, TilePanels, TransposedTiles, transform_gr
 use super::{APART, WEIGHT_COST};
 use crate::backend::cpu::conv::gather::{TASKS, WORTH};
 use crate::backend::cpu::conv::geometry::{Patches, Strip};
-use crate::backend::cpu::conv::patches::{LoadPlan, clear, fill, room};
+use crate::backend::cpu::conv::patches::{LoadPlan, clear, fill, reserve};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::{SharedPointer, parallel_for};
-use crate::backend::interrupt;
-use crate::backend::requests::ConvShape;
+use crate::call::ConvShape;
+use crate::host::interrupt;
+use crate::host::threads::{SharedPointer, parallel_for};
+use crate::simd::InstructionSet;
 use std::any::TypeId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +87,7 @@ impl TiledWeights<'_> {
         let tasks = self.tasks();
         let parts = tasks.iter().map(|t| t.part + 1).max().unwrap_or(1);
         let group = self.filter.items() * self.slab;
-        let (_sums, sums) = room::<f32>(parts * s.groups * group);
+        let (_sums, sums) = reserve::<f32>(parts * s.groups * group);
         let (g, x, w, sums) = (SharedPointer::new(g), SharedPointer::new(x), SharedPointer::new(w), SharedPointer::new(sums));
         parallel_for(tasks.len(), |k| {
             let task = &tasks[k];
@@ -151,9 +151,9 @@ impl TiledWeights<'_> {
         let blocks = task.tiles.len().div_ceil(most.max(lanes));
         let block = task.tiles.len().div_ceil(blocks).next_multiple_of(lanes);
         let tile_slab = panels * block * width + APART;
-        let (_tiles, tiles) = room::<f32>(items * tile_slab);
+        let (_tiles, tiles) = reserve::<f32>(items * tile_slab);
         let gradient_slab = rows * block + APART;
-        let (_gradients, gradients) = room::<f32>(places * gradient_slab);
+        let (_gradients, gradients) = reserve::<f32>(places * gradient_slab);
         let x = x.wrapping_add((task.group * s.in_channels + task.channels.start) * self.image.plane());
         let g = g.wrapping_add(task.group * rows * self.gradient.plane());
         let runs = [ColumnRun { column: 0, len: columns, at: 0 }];
@@ -165,7 +165,7 @@ impl TiledWeights<'_> {
                 self.pack_tiles(first..end, columns, x, TransposedTiles { to: tiles, slab: tile_slab, panel: block * width, width });
                 let strip = Strip::new(&self.gradient, first, end, true);
                 let plan = LoadPlan::new(&strip, lanes);
-                let (_strip, buffer) = room::<f32>(strip.size);
+                let (_strip, buffer) = reserve::<f32>(strip.size);
                 clear(strip.size, buffer);
                 for r in 0..rows {
                     fill::<f32, f32>(isa, &self.gradient, &strip, g.wrapping_add(r * self.gradient.plane()), buffer);
@@ -207,7 +207,7 @@ impl TiledWeights<'_> {
         let (_, lanes) = widths::<f32>(isa);
         let strip = Strip::new(p, range.start, range.end, true);
         let plan = LoadPlan::new(&strip, lanes);
-        let (_strips, buffer) = room::<f32>(lanes * strip.size);
+        let (_strips, buffer) = reserve::<f32>(lanes * strip.size);
         // SAFETY: the caller's.
         unsafe {
             clear(lanes * strip.size, buffer);

@@ -1,7 +1,7 @@
 //! How a product is divided into tasks: a group of columns and a block of rows each, and a part of the depth at a time.
 
 use super::super::panel_vector::{CoreNumber, tile_rows, widths};
-use crate::backend::cpu::num::InstructionSet;
+use crate::simd::InstructionSet;
 
 /// Steps of the depth that are packed as one part with AVX2: a panel of the right operand has 16 KB then, and stays in the first cache (32 KB)
 /// while rows pass by.

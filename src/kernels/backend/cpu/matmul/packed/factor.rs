@@ -1,10 +1,10 @@
 //! Operands of products as they lie in memory.
 
-use crate::backend::cpu::blocks::scratch;
-use crate::backend::cpu::cast::ConvertFn;
+use crate::backend::cpu::common::blocks::scratch;
+use crate::backend::cpu::common::cast::ConvertFn;
 use crate::backend::cpu::matmul::Mat;
-use crate::backend::cpu::memory::alloc::Buffer;
 use crate::error::throw;
+use crate::host::memory::alloc::Buffer;
 
 /// A matrix in memory.
 #[derive(Clone, Copy)]

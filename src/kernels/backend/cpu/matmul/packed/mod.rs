@@ -23,10 +23,10 @@ use self::tile::{LeftLayout, PackedBlock, multiply};
 use self::workspaces::Workspaces;
 use super::panel_vector::{CoreNumber, widths};
 use super::{Mat, in_batches};
-use crate::backend::cpu::epilogue::Epilogue;
-use crate::backend::cpu::num::InstructionSet;
-use crate::backend::cpu::threads::{SharedPointer, num_threads, parallel_for};
+use crate::backend::cpu::common::epilogue::Epilogue;
 use crate::error::throw;
+use crate::host::threads::{SharedPointer, num_threads, parallel_for};
+use crate::simd::InstructionSet;
 
 /// Columns of the right operand up to which rows that are dense along k are read where they lie; the first number is of rows that lie a
 /// multiple of `PAGE` apart, which compete for a few lines of the first cache.
@@ -167,11 +167,11 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::threads::set_num_threads;
     use super::*;
-    use crate::backend::cpu::cast::convert_fn;
-    use crate::backend::cpu::num::best;
+    use crate::backend::cpu::common::cast::convert_fn;
+    use crate::host::threads::set_num_threads;
     use crate::layout::{DType, F16};
+    use crate::simd::best;
 
     /// Below every tile; tails of rows and columns; several parts of the depth; more columns, and rows, than are packed together.
     const SIZES: [(usize, usize, usize); 13] = [

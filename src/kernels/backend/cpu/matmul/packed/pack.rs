@@ -4,9 +4,9 @@ use super::tile::panels_of_rows;
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
-use crate::backend::cpu::num::InstructionSet;
 use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::host::memory::cache_line::{LINE, prefetch_line};
+use crate::simd::InstructionSet;
 
 /// Panels of dense rows that are written side by side: longer stretches of each row are read.
 const TOGETHER: usize = 4;
@@ -147,7 +147,7 @@ unsafe fn pack_any<V: PanelVector>(depth: usize, (here, width): (usize, usize), 
                 if k.is_multiple_of(line) {
                     // The same of the next panel: most streams are short.
                     for c in first..(first + V::LANES).min(width).min(after) {
-                        bring_line(x.at(k, width + c));
+                        prefetch_line(x.at(k, width + c));
                     }
                 }
                 let column = |c: usize| {

@@ -2,7 +2,7 @@
 
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::memory::cache_line::{LINE, bring_line};
+use crate::host::memory::cache_line::{LINE, prefetch_line};
 
 /// The most panels of the right operand that meet some rows before the next rows do, where they are too large for the first cache: a panel of
 /// rows stays there (16 KB), and these in the second one (384 KB).
@@ -118,7 +118,7 @@ unsafe fn multiply_on<V: PanelVector>(p: &PackedBlock<V::Number>) {
                 for r in 0..panel.rows as isize {
                     let next = a.wrapping_offset((panel.rows as isize + r) * rs);
                     for k in (0..p.depth).step_by(LINE / size_of::<V::Number>()) {
-                        bring_line(next.wrapping_add(k));
+                        prefetch_line(next.wrapping_add(k));
                     }
                 }
             }
@@ -198,8 +198,8 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
         for r in 0..R {
             // Read, or written, after the product; both ends, since the columns may lie in two lines.
             let out = out.wrapping_add(r.min(here - 1) * p.out_rs);
-            bring_line(out);
-            bring_line(out.wrapping_add(width - 1));
+            prefetch_line(out);
+            prefetch_line(out.wrapping_add(width - 1));
         }
         let mut sums = [[V::zero(); C]; R];
         // With fewer columns than a panel has, steps of `b` are further apart than C vectors.
@@ -209,7 +209,7 @@ unsafe fn tile<V: PanelVector, const R: usize, const C: usize>(
                 for c in 0..C {
                     row[c] = V::load(b.wrapping_add(k * V::WIDTH + c * V::LANES));
                     if V::VECTORS > 2 {
-                        bring_line(b.wrapping_add((k + AHEAD) * V::WIDTH + c * V::LANES));
+                        prefetch_line(b.wrapping_add((k + AHEAD) * V::WIDTH + c * V::LANES));
                     }
                 }
                 for r in 0..R {

@@ -1,10 +1,10 @@
 //! Memory for what tasks pack, a part for each that may run at a time: what a thread has packed is in its caches, and no other thread's.
 
-use crate::backend::cpu::blocks::scratch;
-use crate::backend::cpu::memory::alloc::Buffer;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::lock_order::Table;
+use crate::backend::cpu::common::blocks::scratch;
 use crate::error::Result;
+use crate::host::lock_order::Table;
+use crate::host::memory::alloc::Buffer;
+use crate::host::threads::SharedPointer;
 
 /// Which packed columns a workspace holds: the group, and the first step of the depth.
 pub(super) type Packed = (usize, usize);

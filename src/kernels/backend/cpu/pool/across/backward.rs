@@ -4,11 +4,11 @@ use super::super::average::Counts;
 use super::super::loops::Pooled;
 use super::loops::{give_row, spread_own, spread_row};
 use super::{Across, codes};
-use crate::backend::cpu::in_lanes::{PaddedRows, copy_in, copy_out};
+use crate::backend::cpu::common::in_lanes::{PaddedRows, copy_in, copy_out};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
-use crate::backend::cpu::memory::room::aligned;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::requests::{PoolDivisor, WindowAxis};
+use crate::call::{PoolDivisor, WindowAxis};
+use crate::host::memory::reserve::aligned;
+use crate::host::threads::SharedPointer;
 use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 

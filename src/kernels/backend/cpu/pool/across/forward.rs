@@ -6,11 +6,11 @@ use super::super::loops::Pooled;
 use super::super::max::Places;
 use super::loops::{Layers, best_own, best_row, mean_own, mean_row};
 use super::{Across, codes, largest};
-use crate::backend::cpu::in_lanes::{PaddedRows, copy_in, copy_out};
+use crate::backend::cpu::common::in_lanes::{PaddedRows, copy_in, copy_out};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
-use crate::backend::cpu::memory::room::aligned;
-use crate::backend::cpu::threads::SharedPointer;
-use crate::backend::requests::PoolDivisor;
+use crate::call::PoolDivisor;
+use crate::host::memory::reserve::aligned;
+use crate::host::threads::SharedPointer;
 use std::ops::Range;
 
 impl Across<'_> {

@@ -15,12 +15,12 @@ pub(super) use backward::{average_adjoint, max_adjoint_of_taps};
 pub(super) use forward::{average, max};
 
 use super::loops::Pooled;
-use crate::backend::cpu::in_lanes::{COPY, PaddedRows};
+use crate::backend::cpu::common::in_lanes::{COPY, PaddedRows};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
-use crate::backend::cpu::num::{InstructionSet, instruction_set};
-use crate::backend::cpu::threads::parallel_for;
-use crate::backend::interrupt;
-use crate::backend::requests::{Pool, WindowAxis};
+use crate::call::{Pool, WindowAxis};
+use crate::host::interrupt;
+use crate::host::threads::parallel_for;
+use crate::simd::{InstructionSet, instruction_set};
 use loops::{OwnWindow, WindowRow};
 use std::ops::Range;
 

@@ -2,9 +2,9 @@ use super::super::average::Counts;
 use super::super::max::Places;
 use super::super::{average as along_rows, max as max_along_rows};
 use super::*;
-use crate::backend::cpu::num::best;
-use crate::backend::cpu::seed::Seed;
-use crate::backend::requests::{PoolDivisor, PoolPass};
+use crate::backend::cpu::common::seed::Seed;
+use crate::call::{PoolDivisor, PoolPass};
+use crate::simd::best;
 
 fn axis(r: &mut Seed, adaptive: bool) -> WindowAxis {
     axis_up_to(r, adaptive, 30)
