@@ -1,11 +1,9 @@
 //! The CPU as a backend. Its memory is the host's: tensors hold it themselves (`alloc`), and it is read and written where it lies.
 
-use super::answer_attention::attention;
-use super::answer_gather as at_positions;
-use super::answer_pool::{grid_sample, pool, resample};
-use super::answer_random::random;
-use super::answer_recurrent::recurrent;
-use super::{answer, answer_gemm, conv, pointwise};
+use super::{
+    arg_reduce, attention, conv, copy, cumulative_extreme, fill, gather, grid_sample, index, matmul, mode, nll, nonzero, norm, pointwise,
+    pool, random, recurrent, reduce, resample, scan, softmax, sort, triangle,
+};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
@@ -75,12 +73,12 @@ impl Backend for Cpu {
     }
 
     fn adds_bias(&self, factors: [View<'_>; 2]) -> bool {
-        answer_gemm::adds_bias(factors)
+        matmul::compute::adds_bias(factors)
     }
 
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
         match (request, ins) {
-            (Request::Gemm, [a, b, ..]) => answer_gemm::is_packed([*a, *b]),
+            (Request::Gemm, [a, b, ..]) => matmul::compute::is_packed([*a, *b]),
             (Request::Conv(c), [x, ..]) => !matches!(c.pass, ConvPass::Weight) && x.dtype.is_float() && conv::is_packed(&c.shape),
             _ => false,
         }
@@ -104,7 +102,7 @@ impl Backend for Cpu {
     unsafe fn check(&self, request: &Request, ins: &[Operand<'_>]) -> Result<()> {
         match request {
             // SAFETY: the caller's.
-            Request::Nll(n) => unsafe { answer::check_nll(n, ins) },
+            Request::Nll(n) => unsafe { nll::check(n, ins) },
             _ => Ok(()),
         }
     }
@@ -113,7 +111,7 @@ impl Backend for Cpu {
         // SAFETY: the caller's, all of them.
         unsafe {
             if let Request::ArgReduce(r) = request {
-                return answer::arg_reduce(r, ins, outs);
+                return arg_reduce::compute::compute(r, ins, outs);
             }
             let Some(Some(out)) = outs.first() else { return Err(operands::malformed(request.name())) };
             let out = *out;
@@ -121,30 +119,30 @@ impl Backend for Cpu {
                 return widened::run(request, ins, outs);
             }
             match request {
-                Request::Fill(value) => answer::fill(*value, out),
-                Request::CumulativeExtreme(c) => answer::cumulative_extreme(c, ins, outs)?,
-                Request::Sort(s) => answer::sort(s, ins, outs)?,
-                Request::Mode(m) => answer::mode(m, ins, outs)?,
-                Request::Copy => answer::copy(ins, out)?,
-                Request::Pointwise(p) => answer::row(p, ins, out)?,
-                Request::Triangle(t) => answer::triangle(t, ins, out)?,
-                Request::Reduce(r) => answer::reduce(r, ins, out)?,
-                Request::Scan(s) => answer::scan(s, ins, out)?,
-                Request::Softmax(s) => answer::softmax(s, ins, out)?,
-                Request::Nll(n) => answer::nll_loss(n, ins, out)?,
-                Request::Norm(n) => answer::norm(n, ins, outs)?,
-                Request::Conv(c) => answer::conv(request, c, ins, out, None)?,
-                Request::Attention(a) => attention(a, ins, outs)?,
-                Request::Pool(p) => pool(p, ins, outs)?,
-                Request::Resample(r) => resample(r, ins, out)?,
-                Request::GridSample(g) => grid_sample(g, ins, out)?,
-                Request::Recurrent(r) => recurrent(r, ins, outs)?,
-                Request::Gemm => answer_gemm::gemm(ins, out, None)?,
-                Request::IndexRead(i) => at_positions::read(i, ins, out)?,
-                Request::IndexWrite(w) => at_positions::write(w, ins, out)?,
-                Request::Gather(a) => at_positions::gather(a, ins, out)?,
-                Request::Scatter(s) => at_positions::scatter(s, ins, outs)?,
-                Request::Random(r) => random(r, ins, out)?,
+                Request::Fill(value) => fill::compute(*value, out),
+                Request::CumulativeExtreme(c) => cumulative_extreme::compute(c, ins, outs)?,
+                Request::Sort(s) => sort::compute(s, ins, outs)?,
+                Request::Mode(m) => mode::compute(m, ins, outs)?,
+                Request::Copy => copy::compute(ins, out)?,
+                Request::Pointwise(p) => pointwise::compute::compute(p, ins, out)?,
+                Request::Triangle(t) => triangle::compute(t, ins, out)?,
+                Request::Reduce(r) => reduce::compute::compute(r, ins, out)?,
+                Request::Scan(s) => scan::compute(s, ins, out)?,
+                Request::Softmax(s) => softmax::compute::compute(s, ins, out)?,
+                Request::Nll(n) => nll::compute(n, ins, out)?,
+                Request::Norm(n) => norm::compute::compute(n, ins, outs)?,
+                Request::Conv(c) => conv::compute::compute(request, c, ins, out, None)?,
+                Request::Attention(a) => attention::compute::compute(a, ins, outs)?,
+                Request::Pool(p) => pool::compute::compute(p, ins, outs)?,
+                Request::Resample(r) => resample::compute::compute(r, ins, out)?,
+                Request::GridSample(g) => grid_sample::compute(g, ins, out)?,
+                Request::Recurrent(r) => recurrent::compute::compute(r, ins, outs)?,
+                Request::Gemm => matmul::compute::compute(ins, out, None)?,
+                Request::IndexRead(i) => index::compute::compute_read(i, ins, out)?,
+                Request::IndexWrite(w) => index::compute::compute_write(w, ins, out)?,
+                Request::Gather(a) => gather::compute_gather(a, ins, out)?,
+                Request::Scatter(s) => gather::compute_scatter(s, ins, outs)?,
+                Request::Random(r) => random::compute::compute(r, ins, out)?,
                 Request::Custom(c) => {
                     let views = (0..ins.len()).map(|k| operands::view(c.name(), ins, k)).collect::<Result<Vec<_>>>()?;
                     let outs = (0..outs.len()).map(|k| operands::output(c.name(), outs, k)).collect::<Result<Vec<_>>>()?;
@@ -160,8 +158,8 @@ impl Backend for Cpu {
         // SAFETY: the caller's, both.
         unsafe {
             match request {
-                Request::Gemm => answer_gemm::gemm(ins, out, Some(program)),
-                Request::Conv(c) => answer::conv_with_epilogue(request, c, ins, out, program),
+                Request::Gemm => matmul::compute::compute(ins, out, Some(program)),
+                Request::Conv(c) => conv::compute::compute_with_epilogue(request, c, ins, out, program),
                 _ => Err(operands::malformed(request.name())),
             }
         }
@@ -180,7 +178,7 @@ impl Backend for Cpu {
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
             // SAFETY: the caller's.
-            Request::Nonzero => Ok(Box::new(unsafe { answer::count_nonzero(x)? })),
+            Request::Nonzero => Ok(Box::new(unsafe { nonzero::count_true(x)? })),
             _ => Err(not_implemented(request, "cpu")),
         }
     }

@@ -1,9 +1,13 @@
 //! Images read at the places of a grid. Places are handled in tiles: the positions and weights of their neighbours are computed once, and
 //! used for all channels.
 
+use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::common::operands::{DenseOperand, float, view};
 use crate::call::{GridBorder, GridMode, GridPass, GridSample};
+use crate::error::Result;
 use crate::host::threads::{SharedPointer, parallel_for};
 use crate::simd::instance;
+use smallvec::SmallVec;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -327,6 +331,21 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
             });
         }
     }
+}
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+pub(super) unsafe fn compute(g: &GridSample, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    let views = (0..ins.len()).map(|k| view(g.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
+    // SAFETY: see above.
+    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
+    float!(out.dtype, T => {
+        let from: SmallVec<[*const T; 3]> = dense.iter().map(|d| d.ptr().cast()).collect();
+        // SAFETY: see above; `GridSample` describes operands and output.
+        unsafe { grid_sample::<T>(g, &from, out.ptr().cast()) }
+    });
+    Ok(())
 }
 
 #[cfg(test)]

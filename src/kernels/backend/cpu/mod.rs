@@ -1,14 +1,6 @@
-//! The CPU backend: host memory (`memory`), parallel loops (`threads`), numbers and functions for each instruction set (`num`, `math`), and
-//! one module or folder of kernels for each family of requests. `backend` implements the contract, `answer*` turn requests into calls of
-//! kernels. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
+//! The CPU backend: one module or folder for each family of requests, and what they share (`common`). `backend` implements the contract. In
+//! each family `compute` prepares the kernels' arguments from the operands. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
 
-mod answer;
-mod answer_attention;
-mod answer_gather;
-mod answer_gemm;
-mod answer_pool;
-mod answer_random;
-mod answer_recurrent;
 pub mod arg_reduce;
 pub mod attention;
 pub mod backend;
@@ -16,6 +8,7 @@ mod conv;
 pub mod common;
 pub mod copy;
 pub mod cumulative_extreme;
+mod fill;
 pub mod gather;
 pub mod grid_sample;
 pub mod index;
@@ -34,3 +27,4 @@ pub mod scan;
 pub mod softmax;
 pub mod sort;
 pub mod special;
+mod triangle;

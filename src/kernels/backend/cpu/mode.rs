@@ -1,7 +1,11 @@
 //! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
 
 use super::reduce::reducers::Numeric;
+use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
 use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
+use crate::call::Mode;
+use crate::error::Result;
 use crate::host::interrupt;
 use crate::host::interrupt::Ticks;
 use crate::host::memory::reserve::reserved;
@@ -39,6 +43,20 @@ pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *con
         }
         p.write(row, best.1.0, best.1.1);
     });
+}
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+pub(super) unsafe fn compute(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let x = view("mode", ins, 0)?;
+    let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
+    // SAFETY: see above.
+    unsafe {
+        let from = numbers(&x)?;
+        typed!(x.dtype, T => mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

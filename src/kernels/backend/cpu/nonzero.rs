@@ -1,8 +1,12 @@
 //! The positions of the true elements of a mask (bytes that are not 0).
 
+use crate::backend::contract::{CountedResult, View};
+use crate::backend::cpu::common::operands::DenseOperand;
+use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::host::memory::reserve::zeros;
 use crate::host::threads::{SharedPointer, parallel_for};
+use crate::layout::DType;
 
 /// Elements of one task.
 const PIECE: usize = 1 << 15;
@@ -68,6 +72,36 @@ pub unsafe fn positions(mask: RawSlice<'_, u8>, shape: &[usize], counts: &[usize
             unsafe { std::slice::from_raw_parts_mut(out.at(d * n + found), end - found).fill(0) };
         }
     });
+}
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+/// A mask, and the counts of its true elements.
+pub(super) struct NonzeroMask<'a> {
+    x: View<'a>,
+    mask: DenseOperand<'a>,
+    counts: Vec<usize>,
+}
+
+pub(super) unsafe fn count_true<'a>(x: View<'a>) -> Result<NonzeroMask<'a>> {
+    // SAFETY: see above. Elements of bool are read as bytes, of which any but 0 holds.
+    let mask = unsafe { DenseOperand::cast(&x, DType::Bool)? };
+    // SAFETY: as many bytes as elements.
+    let counts = count(unsafe { RawSlice::new(mask.ptr(), x.numel()) });
+    Ok(NonzeroMask { x, mask, counts })
+}
+
+impl CountedResult for NonzeroMask<'_> {
+    fn count(&self) -> usize {
+        self.counts.last().copied().unwrap_or(0)
+    }
+
+    unsafe fn fill(&self, out: View<'_>) -> Result<()> {
+        // SAFETY: as for `count_nonzero`; there is room for all that were counted, even if another thread changed the mask after that.
+        unsafe { positions(RawSlice::new(self.mask.ptr(), self.x.numel()), self.x.shape, &self.counts, out.ptr().cast()) };
+        Ok(())
+    }
 }
 
 #[cfg(test)]

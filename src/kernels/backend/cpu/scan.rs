@@ -5,8 +5,10 @@ use super::copy::copy;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
-use crate::backend::cpu::common::operands::not_floating;
-use crate::call::ScanKind;
+use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating};
+use crate::backend::cpu::reduce::ReduceInput;
+use crate::call::{Scan, ScanKind};
 use crate::error::Result;
 use crate::host::interrupt;
 use crate::host::memory::reserve::{filled, zeros};
@@ -444,6 +446,31 @@ macro_rules! narrow {
     })* };
 }
 narrow!(i64 => i64, f64 => f64, f64 => f32);
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+pub(super) unsafe fn compute(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+    // SAFETY: see above.
+    let x = unsafe { OrderedOperand::dense(s.name(), ins)? };
+    let sizes = around(x.shape(), s.dim);
+    if sizes.0 * sizes.1 * sizes.2 == 0 {
+        return Ok(());
+    }
+    let from = match x.source() {
+        ReduceInput::Memory(p) => p,
+        ReduceInput::Made(blocks) => {
+            // SAFETY: such results are of the elements' type (`reads_programs`), so they are made where the scan writes.
+            unsafe { make(blocks, out.ptr(), sizes.0 * sizes.1 * sizes.2, x.dtype().size()) };
+            if !blocks.should_continue() {
+                return Ok(());
+            }
+            out.ptr().cast_const()
+        }
+    };
+    // SAFETY: see above; in place both are of one type.
+    unsafe { scan(s.kind, x.dtype(), sizes, from, out.ptr()) }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,10 @@
 //! Sorting along one dimension of a dense array seen as (outer, n, inner).
 
 use super::reduce::reducers::Numeric;
+use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
 use crate::call::Sort;
+use crate::error::{Error, Result};
 use crate::host::interrupt;
 use crate::host::interrupt::Ticks;
 use crate::host::memory::reserve::reserved;
@@ -98,6 +101,24 @@ pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usi
             }
         }
     });
+}
+
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
+
+pub(super) unsafe fn compute(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    let x = view("sort", ins, 0)?;
+    let (values, positions) = (output("sort", outs, 0)?, output("sort", outs, 1)?);
+    let sizes = around(x.shape, s.dim);
+    if sizes.1 > u32::MAX as usize {
+        return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
+    }
+    // SAFETY: see above.
+    unsafe {
+        let from = numbers(&x)?;
+        typed!(x.dtype, T => sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

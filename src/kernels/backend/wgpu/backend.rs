@@ -1,11 +1,12 @@
 //! A wgpu device as a backend.
 
-use super::answer::{self, buffer, output};
-use super::answer_gather as at_positions;
-use super::answer_random::{self, random};
+use super::common::operands::{self, buffer, output};
 use super::index::scatter::IN_ORDER;
 use super::pointwise::fused::most_buffers;
-use super::{Buffer, Context, element_size, pointwise};
+use super::{
+    Buffer, Context, arg_reduce, attention, conv, copy, cumulative_extreme, element_size, fill, gather, grid_sample, index, matmul, mode,
+    nll, nonzero, norm, pointwise, pool, random, recurrent, reduce, resample, scan, softmax, sort, triangle,
+};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Memory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
@@ -45,7 +46,7 @@ pub fn current() -> Result<Arc<dyn Backend>> {
         }
     }
     drop(current);
-    there.map(|w| -> Arc<dyn Backend> { w }).ok_or_else(|| answer::foreign("no device"))
+    there.map(|w| -> Arc<dyn Backend> { w }).ok_or_else(|| operands::foreign("no device"))
 }
 
 /// A view of floats of 16 bits as shaders see it: its buffer widens and rounds them.
@@ -107,12 +108,12 @@ impl Wgpu {
             .collect();
         let changed = || outs.iter().zip(&wide).filter_map(|(o, w)| Some((o.as_ref()?, w.as_ref()?))).filter(|(o, _)| o.dtype.is_half());
         for (out, wide) in changed() {
-            answer::copy(&[Operand::View(*out)], answer::view(wide)?)?;
+            copy::compute(&[Operand::View(*out)], operands::view(wide)?)?;
         }
         // SAFETY: the caller's; the new memory has room for the results.
         unsafe { self.run(request, &ins, &wide)? };
         for (out, wide) in changed() {
-            answer::copy(&[Operand::View(*wide)], answer::view(out)?)?;
+            copy::compute(&[Operand::View(*wide)], operands::view(out)?)?;
         }
         Ok(())
     }
@@ -222,7 +223,7 @@ impl Backend for Wgpu {
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
             (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
-            (_, Request::Random(r)) if !answer_random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
+            (_, Request::Random(r)) if !random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
             (yes, _) => yes,
         }
     }
@@ -251,7 +252,7 @@ impl Backend for Wgpu {
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let context = &self.0;
         if let Request::ArgReduce(r) = request {
-            return answer::arg_reduce(context, r, ins, outs);
+            return arg_reduce::compute(context, r, ins, outs);
         }
         let out = output(outs, 0)?;
         if out.dtype.is_half() && runs_in_float32(request) {
@@ -259,45 +260,45 @@ impl Backend for Wgpu {
             return unsafe { self.in_float32(request, ins, outs) };
         }
         match request {
-            Request::Fill(value) => answer::fill(*value, out),
-            Request::Copy => answer::copy(ins, out),
-            Request::Pointwise(p) => answer::row(p, ins, out),
-            Request::Triangle(t) => answer::triangle(t, ins, out),
-            Request::Reduce(r) => answer::reduce(context, r, ins, out),
-            Request::Scan(s) => answer::scan(context, s, ins, out),
-            Request::CumulativeExtreme(c) => answer::cumulative_extreme(c, ins, out, output(outs, 1)?),
-            Request::Sort(s) => answer::sort(s, ins, out, output(outs, 1)?),
-            Request::Mode(m) => answer::mode(context, m, ins, out, output(outs, 1)?),
-            Request::Softmax(s) => answer::softmax(context, s, ins, out),
-            Request::Nll(n) => answer::nll_loss(context, n, ins, out),
-            Request::Norm(n) => answer::norm(n, ins, outs),
-            Request::Attention(a) => super::attention::attention(a, ins, outs),
-            Request::Conv(c) => answer::conv(c, ins, out),
-            Request::Pool(p) => answer::pool(p, ins, outs),
-            Request::Resample(r) => answer::resample(r, ins, out),
-            Request::GridSample(g) => answer::grid_sample(g, ins, out),
-            Request::Recurrent(r) => answer::recurrent(r, ins, outs),
-            Request::Gemm => answer::gemm(ins, out),
-            Request::IndexRead(i) => at_positions::read(i, ins, out),
-            Request::IndexWrite(w) => at_positions::write(w, ins, out),
-            Request::Gather(a) => at_positions::gather(a, ins, out),
-            Request::Scatter(s) => at_positions::scatter(s, ins, out),
-            Request::Random(r) => random(context, r, ins, out),
+            Request::Fill(value) => fill::compute(*value, out),
+            Request::Copy => copy::compute(ins, out),
+            Request::Pointwise(p) => pointwise::compute::compute(p, ins, out),
+            Request::Triangle(t) => triangle::compute(t, ins, out),
+            Request::Reduce(r) => reduce::compute::compute(context, r, ins, out),
+            Request::Scan(s) => scan::compute(context, s, ins, out),
+            Request::CumulativeExtreme(c) => cumulative_extreme::compute(c, ins, out, output(outs, 1)?),
+            Request::Sort(s) => sort::compute::compute(s, ins, out, output(outs, 1)?),
+            Request::Mode(m) => mode::compute(context, m, ins, out, output(outs, 1)?),
+            Request::Softmax(s) => softmax::compute(context, s, ins, out),
+            Request::Nll(n) => nll::compute(context, n, ins, out),
+            Request::Norm(n) => norm::compute(n, ins, outs),
+            Request::Attention(a) => attention::attention(a, ins, outs),
+            Request::Conv(c) => conv::compute::compute(c, ins, out),
+            Request::Pool(p) => pool::compute(p, ins, outs),
+            Request::Resample(r) => resample::compute(r, ins, out),
+            Request::GridSample(g) => grid_sample::compute(g, ins, out),
+            Request::Recurrent(r) => recurrent::compute(r, ins, outs),
+            Request::Gemm => matmul::compute(ins, out),
+            Request::IndexRead(i) => index::compute::compute_read(i, ins, out),
+            Request::IndexWrite(w) => index::compute::compute_write(w, ins, out),
+            Request::Gather(a) => gather::compute_gather(a, ins, out),
+            Request::Scatter(s) => gather::compute_scatter(s, ins, out),
+            Request::Random(r) => random::compute(context, r, ins, out),
             Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
         }
     }
 
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
-        answer::run_program(&self.0, program)
+        operands::run_program(&self.0, program)
     }
 
     unsafe fn run_program_each(&self, program: &ProgramRuns<'_, '_>) -> Result<()> {
-        answer::run_program_each(&self.0, program)
+        operands::run_program_each(&self.0, program)
     }
 
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
-            Request::Nonzero => Ok(Box::new(answer::count_nonzero(&x)?)),
+            Request::Nonzero => Ok(Box::new(nonzero::count_nonzero(&x)?)),
             _ => Err(not_implemented(request, "wgpu")),
         }
     }

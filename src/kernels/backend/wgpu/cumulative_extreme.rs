@@ -4,9 +4,12 @@
 use super::scan::shares;
 use super::sort::{RowsAlong, ordered};
 use super::{Bindings, BufferView};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::common::operands::operand;
 use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load, store, wgsl_type, words,
 };
+use crate::call::CumulativeExtreme;
 use crate::error::Result;
 use crate::layout::DType;
 
@@ -132,6 +135,10 @@ if (i == 0u || {better}) {{ best = v; top = k; place = i; }}
                 ),
             )
     }
+}
+
+pub(super) fn compute(c: &CumulativeExtreme, ins: &[Operand<'_>], values: BufferView<'_>, positions: BufferView<'_>) -> Result<()> {
+    cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
 }
 
 #[cfg(test)]

@@ -9,12 +9,16 @@ use super::index::scatter as scatter_shares;
 use super::index::scatter::ScatterSource;
 use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView, scratch_size};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::common::operands::operand;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, store, store_real, unsupported,
 };
+use crate::call;
 use crate::call::{GridBorder, GridMode, GridPass, GridSample, Write};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
+use smallvec::SmallVec;
 
 #[derive(Debug, Hash)]
 struct GridKernel {
@@ -280,6 +284,11 @@ pub fn grid_sample(s: &GridSample, ins: &[BufferView<'_>], out: BufferView<'_>) 
             Launch { op, bindings, numbers: numbers(of_results, out.offset), groups: groups_for(of_results) }.run(context, &kernel)
         }
     }
+}
+
+pub(super) fn compute(g: &call::GridSample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
+    grid_sample(g, &from, out)
 }
 
 #[cfg(test)]

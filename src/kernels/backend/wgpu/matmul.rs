@@ -5,6 +5,8 @@
 
 use super::reduce::{DeviceReducer, reduce};
 use super::{Bindings, Buffer, BufferView, Dispatch, Key};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::common::operands::operand;
 use crate::backend::wgpu::common::strided::{Params, StridedWalk, check, entry_sized, header, param, slots, wgsl};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides};
@@ -259,6 +261,10 @@ fn by_reduction(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: Buf
     let reduced: SmallVec<[bool; 8]> = (0..shape.len()).map(|d| d == lead + 2).collect();
     let (a, b) = (BufferView { shape: &shape, strides: &sa, ..a }, BufferView { shape: &shape, strides: &sb, ..b });
     reduce(op, DeviceReducer::Dot, &[a, b], None, &reduced, 0.0, &[out])
+}
+
+pub(super) fn compute(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    matmul("matmul", operand(ins, 0)?, operand(ins, 1)?, out)
 }
 
 #[cfg(test)]

@@ -7,16 +7,16 @@
 //! single bytes without races); int64 as two words, low first; float64 if the adapter has it; floats of 16 bits in two bytes (`wgsl::packed`).
 //! Offsets and strides count elements.
 
-mod answer;
+mod arg_reduce;
 mod attention;
-mod answer_gather;
-mod answer_random;
 pub mod backend;
 mod common;
 mod conv;
 pub mod copy;
 pub mod cumulative_extreme;
 pub mod device;
+mod fill;
+mod gather;
 mod grid_sample;
 pub mod index;
 pub mod matmul;

@@ -1,6 +1,9 @@
 //! The positions of elements that are not zero: flags, a prefix sum of them, and a write of each position to the place that its sum names.
 
 use super::{Bindings, Buffer, BufferView};
+use crate::backend::contract;
+use crate::backend::contract::CountedResult;
+use crate::backend::wgpu::common::operands::view;
 use crate::backend::wgpu::common::prefix_sum::exclusive;
 use crate::backend::wgpu::common::strided::StridedWalk;
 use crate::backend::wgpu::common::word_kernels::{
@@ -109,6 +112,23 @@ impl WordKernel for NonzeroPositions {
             body += &format!("{{ let place = vec2<u32>(rest % {size}, 0u); rest /= {size};\n{put}}}\n");
         }
         each(&n, &body)
+    }
+}
+
+/// Elements that are not zero, counted on the device.
+pub(super) struct NonzeroCount<'a>(Nonzero<'a>);
+
+pub(super) fn count_nonzero<'a>(x: &contract::View<'a>) -> Result<NonzeroCount<'a>> {
+    Ok(NonzeroCount(Nonzero::count("nonzero", view(x)?)?))
+}
+
+impl CountedResult for NonzeroCount<'_> {
+    fn count(&self) -> usize {
+        self.0.count
+    }
+
+    unsafe fn fill(&self, out: contract::View<'_>) -> Result<()> {
+        self.0.positions(view(&out)?)
     }
 }
 

@@ -7,13 +7,18 @@
 use super::matmul::matmul;
 use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView, Context, copy, scratch_size};
+use crate::backend::contract;
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::common::operands::{foreign, operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
+use crate::call;
 use crate::call::{Recurrent, RecurrentCell};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Scalar};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The gates of one step. Bindings of: products of the input and of the state, biases (of a GRU), the cell before (of a GRU the state), what is
@@ -431,9 +436,9 @@ impl<'a> DeviceLayer<'a> {
         let (dx, dproduct, before, slope) = (result(true), result(gru), result(true), result(true));
         let (g_cell, d_projected, raw) = (result(lstm), result(projected), result(projected));
         let (Some(states), Some(weight), Some(first)) = (states, weight, first) else {
-            return Err(super::answer::foreign("too few operands"));
+            return Err(foreign("too few operands"));
         };
-        let (Some(dx), Some(before), Some(slope)) = (dx, before, slope) else { return Err(super::answer::foreign("too few outputs")) };
+        let (Some(dx), Some(before), Some(slope)) = (dx, before, slope) else { return Err(foreign("too few outputs")) };
         self.states_before(&states, &first, &before)?;
         copied(&g_last, slope)?;
         if let (Some(from), Some(to)) = (g_last_cell, g_cell) {
@@ -503,6 +508,12 @@ pub fn recurrent(r: &Recurrent, ins: &[BufferView<'_>], outs: &[BufferView<'_>])
         return Ok(());
     }
     if r.backward { layer.backward(ins, outs) } else { layer.forward(ins, outs) }
+}
+
+pub(super) fn compute(r: &call::Recurrent, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
+    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 12]>>>()?;
+    let to = (0..outs.len()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 6]>>>()?;
+    recurrent(r, &from, &to)
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 
 use super::wgsl::types::value;
 use super::{Bindings, BufferView};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::common::operands::operand;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
+use crate::call;
 use crate::call::Resample;
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
@@ -76,6 +79,10 @@ pub fn resample(r: &Resample, x: BufferView<'_>, out: BufferView<'_>) -> Result<
     let numbers = ParamValues::default().push(count).push(x.offset).push(out.offset);
     let numbers = numbers.push(r.table.input()).push(r.table.output()).push(r.inner).push(at.len());
     Launch { op: r.op, bindings, numbers, groups: groups_for(count) }.run(context, &kernel)
+}
+
+pub(super) fn compute(r: &call::Resample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    resample(r, operand(ins, 0)?, out)
 }
 
 #[cfg(test)]

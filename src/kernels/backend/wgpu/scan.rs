@@ -12,12 +12,16 @@ use super::pointwise::fused::DeviceProgram;
 use super::reduce::reducers::DeviceReducer;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{Elements, first};
 use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
-use crate::call::ScanKind;
+use crate::call::{Scan, ScanKind};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Bytes of accumulators that an invocation has in a shared block.
 const EACH_BYTES: usize = 32;
@@ -407,6 +411,18 @@ impl ScanRun<'_> {
             checked: false,
         })
     }
+}
+
+pub(super) fn compute(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    first(
+        context,
+        ins,
+        |p| p.can_be_read(context),
+        |x| match x {
+            Elements::Memory(x) => scan(s.name(), s.kind, x, s.dim, out),
+            Elements::Made(p, shape, strides) => scan_program(s.name(), s.kind, p, (shape, strides), s.dim, out),
+        },
+    )
 }
 
 #[cfg(test)]

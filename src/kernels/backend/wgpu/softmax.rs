@@ -13,12 +13,16 @@ use super::reduce::rows::{Meeting, RowTile, tree};
 use super::reduce::{DeviceReducer, reduce};
 use super::wgsl::{types, with_library};
 use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{Elements, first, operand};
 use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
-use crate::call::SoftmaxPass;
+use crate::call::{Softmax, SoftmaxPass};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
 use smallvec::SmallVec;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Rows longer than this are spread over the device if there are few.
 const LONG: usize = 1 << 14;
@@ -498,6 +502,20 @@ impl<'a> SoftmaxRun<'a> {
             checked: false,
         })
     }
+}
+
+pub(super) fn compute(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    let y = if s.pass.backward { Some(operand(ins, 1)?) } else { None };
+    first(
+        context,
+        ins,
+        |_| true,
+        |x| match (x, y) {
+            (Elements::Made(p, ..), y) => softmax_program(s.pass, p, y, s.dim, out),
+            (Elements::Memory(g), Some(y)) => softmax(s.pass, y, s.dim, Some(g), out),
+            (Elements::Memory(x), None) => softmax(s.pass, x, s.dim, None, out),
+        },
+    )
 }
 
 #[cfg(test)]

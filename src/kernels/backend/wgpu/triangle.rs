@@ -1,10 +1,13 @@
 //! Upper and lower triangles of matrices.
 
 use super::{Bindings, BufferView};
+use crate::backend::contract::Operand;
+use crate::backend::wgpu::common::operands::operand;
 use crate::backend::wgpu::common::strided::StridedWalk;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, store, wgsl_type, words,
 };
+use crate::call::Triangle;
 use crate::error::Result;
 
 /// Copies a matrix for each of the leading dimensions, keeping what lies on and above (`upper`) or on and below the `diagonal`-th
@@ -53,6 +56,10 @@ if (i32(column) - i32(row) {keeps} bitcast<i32>({diagonal})) {{ v = {value}; }}
             ),
         )
     }
+}
+
+pub(super) fn compute(t: &Triangle, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
+    triangle(t.name(), out, operand(ins, 0)?, t.diagonal, t.upper)
 }
 
 #[cfg(test)]

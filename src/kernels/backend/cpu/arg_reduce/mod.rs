@@ -4,6 +4,7 @@
 //! the group searched for its position. In random data the k-th group is searched with probability 1/k. The traversal is not generic: it
 //! calls the loops that depend on the element type through a table.
 
+pub(super) mod compute;
 mod narrow;
 
 use super::reduce::ReduceInput;

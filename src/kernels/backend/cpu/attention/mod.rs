@@ -4,6 +4,7 @@
 //!
 //! Not here: derivatives of the second order and dropout, which are composed of operations (`ops/attention.rs`).
 
+pub(super) mod compute;
 mod backward;
 mod forward;
 #[cfg(test)]

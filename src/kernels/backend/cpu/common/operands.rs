@@ -328,3 +328,12 @@ impl BlockProducer for ProgramElements<'_> {
         (self.program.should_continue)()
     }
 }
+
+/// The elements of an operand as dense numbers. Those of bool become 0 and 1: foreign memory may hold other bytes.
+///
+/// # Safety
+/// The view lies inside memory of the host.
+pub(in crate::backend::cpu) unsafe fn numbers<'a>(x: &View<'a>) -> Result<DenseOperand<'a>> {
+    // SAFETY: the caller's.
+    unsafe { DenseOperand::cast(x, if x.dtype == DType::Bool { DType::U8 } else { x.dtype }) }
+}

@@ -8,6 +8,7 @@
 //!
 //! Not here: derivatives (each pass's are the other two, `ops/conv.rs`), and the inner loops of products (`matmul/panels.rs`).
 
+pub(super) mod compute;
 mod depthwise;
 mod direct;
 mod disjoint;

@@ -6,6 +6,7 @@
 //! The choice between them and the order of additions depend on sizes and strides alone, so the bits are the same for any number of
 //! threads.
 
+pub(super) mod compute;
 mod array_vector;
 pub mod choices;
 #[cfg(target_arch = "x86_64")]

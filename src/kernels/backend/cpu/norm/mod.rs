@@ -7,6 +7,7 @@
 //!
 //! Not here: variances alone (`reduce/variance.rs`), and what is composed of operations, as root-mean-square norm is (`ops/normalize.rs`).
 
+pub(super) mod compute;
 mod chunks;
 mod columns;
 mod loops;

@@ -2,6 +2,7 @@
 //! few elements, `fused` runs programs of several steps. Not here: what a row computes (`crate::rows`), copies and conversions alone
 //! (`copy`, `cast`).
 
+pub(super) mod compute;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 #[cfg(test)]
@@ -18,9 +19,8 @@ use crate::backend::cpu::common::strided::{StridedDim, Tiles, collapse};
 use crate::error::{Error, Result};
 use crate::host::threads::parallel_for;
 use crate::layout::{DType, Scalar};
-use crate::rows::MAX_PARAMS;
-use crate::rows::RowId;
 pub use crate::rows::{Func, Part};
+use crate::rows::{MAX_PARAMS, RowId};
 use crate::simd::{InstructionSet, instruction_set};
 use std::mem::MaybeUninit;
 

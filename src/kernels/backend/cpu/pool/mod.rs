@@ -4,6 +4,7 @@
 //!
 //! Not here: normalised or weighted sums along one axis (`resample`), and the windows of products of matrices.
 
+pub(super) mod compute;
 mod across;
 mod average;
 mod columns;

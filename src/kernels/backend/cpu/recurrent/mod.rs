@@ -3,6 +3,7 @@
 //!
 //! Not here: products of the inputs, gradients of weights (products over all steps, in `ops`).
 
+pub(super) mod compute;
 mod backward;
 mod cells;
 mod forward;

@@ -5,6 +5,7 @@
 //!
 //! Not here: argmax and argmin (`arg_reduce`), scans (`scan`, `cummax`), softmax.
 
+pub(super) mod compute;
 pub(super) mod input;
 pub mod kernels;
 mod loaders;

@@ -1,5 +1,6 @@
 //! Weighted sums along one axis of row-major elements seen as (outer, n, inner).
 
+pub(super) mod compute;
 pub mod bytes;
 
 use crate::call::Resample;

@@ -1,6 +1,7 @@
 //! Softmax and log-softmax along one dimension of a dense array seen as (outer, n, inner), forward and backward. `lanes` has rows of `f32` with
 //! AVX-512, `narrow` short rows. Not here: log-sum-exp alone (`reduce/logsumexp.rs`).
 
+pub(super) mod compute;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 mod narrow;

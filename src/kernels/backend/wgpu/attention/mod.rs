@@ -22,7 +22,7 @@ mod along;
 mod each;
 mod tile;
 
-use super::answer::{foreign, operand, output};
+use super::common::operands::{foreign, operand, output};
 use super::wgsl::types::{from_words, value};
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::contract::{Operand, View};

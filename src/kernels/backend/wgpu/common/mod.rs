@@ -1,5 +1,6 @@
 //! What shaders of several families share: offsets of strided elements, prefix sums, elements as words.
 
+pub(in crate::backend::wgpu) mod operands;
 pub(in crate::backend::wgpu) mod prefix_sum;
 pub(in crate::backend::wgpu) mod strided;
 pub(in crate::backend::wgpu) mod word_kernels;

@@ -19,6 +19,7 @@
 //!
 //! Not here: strides of operands (they are row-major), and floats of 16 bits, which run in float32.
 
+pub(super) mod compute;
 mod direct;
 mod tile;
 

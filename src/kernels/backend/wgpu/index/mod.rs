@@ -2,6 +2,7 @@
 //! positions when they read them: one out of range reports a fault and accesses no memory. Not here: which positions an index names
 //! (`crate::call`).
 
+pub(super) mod compute;
 pub(super) mod scatter;
 mod segmented_reduce;
 

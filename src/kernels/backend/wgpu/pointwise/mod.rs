@@ -2,6 +2,7 @@
 //! of a row, `fused` does so for programs of several steps, `many` for one program over many groups of operands. Not here: what a row
 //! computes in WGSL (`wgsl::expr`).
 
+pub(super) mod compute;
 pub(super) mod elementwise;
 pub mod fused;
 pub mod many;

@@ -6,6 +6,7 @@
 //! segments whose results are reduced by a second dispatch. All of this depends on sizes and strides alone, so results are the same bits in
 //! every run.
 
+pub(super) mod compute;
 pub(super) mod reducers;
 pub(super) mod rows;
 

@@ -1,6 +1,7 @@
 //! Sorting along one dimension: a bitonic sort of each row in one workgroup, or a radix sort (`radix`) where rows are longer. Not here: the
 //! most frequent element (`mode`), and which elements of the sorted rows are kept (`ops/order.rs`).
 
+pub(super) mod compute;
 pub(super) mod radix;
 
 use self::radix::Digits;

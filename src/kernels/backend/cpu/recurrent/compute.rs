@@ -1,9 +1,9 @@
-//! Recurrent layers on the CPU: the kernels' arguments from the operands.
+//! The arguments of the kernels, from the operands of a request.
 
-use super::recurrent::{RecurrentBackward, RecurrentForward};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::blocks::BlockElement;
 use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::backend::cpu::recurrent::{RecurrentBackward, RecurrentForward};
 use crate::call::{Recurrent, RecurrentCell};
 use crate::error::Result;
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 
 /// # Safety
 /// As for `Backend::run`.
-pub(super) unsafe fn recurrent(r: &Recurrent, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+pub(in crate::backend::cpu) unsafe fn compute(r: &Recurrent, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
     let views = (0..ins.len()).map(|k| view(r.name(), ins, k)).collect::<Result<SmallVec<[View<'_>; 12]>>>()?;
     // SAFETY: the caller's.
     let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 12]>>>()?;

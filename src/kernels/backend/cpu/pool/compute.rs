@@ -1,39 +1,17 @@
-//! Runs the requests of windows, of weighted sums along an axis, and of reads at the places of a grid on the CPU.
+//! The arguments of the kernels, from the operands of a request.
 
-use super::{pool, resample};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
-use crate::backend::cpu::grid_sample;
-use crate::call::{GridSample, Pool, PoolPass, Resample};
+use crate::backend::cpu::pool;
+use crate::call::{Pool, PoolPass};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
 
-// SAFETY, of every function here: as in `answer.rs`.
+// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn resample(r: &Resample, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let x = view(r.op, ins, 0)?;
-    // SAFETY: see above; `Resample` describes operand and output.
-    unsafe {
-        let from = DenseOperand::of(&x)?;
-        float!(out.dtype, T => resample::resample::<T>(r, from.ptr().cast(), out.ptr().cast()));
-    }
-    Ok(())
-}
-
-pub(super) unsafe fn grid_sample(g: &GridSample, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let views = (0..ins.len()).map(|k| view(g.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
-    // SAFETY: see above.
-    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
-    float!(out.dtype, T => {
-        let from: SmallVec<[*const T; 3]> = dense.iter().map(|d| d.ptr().cast()).collect();
-        // SAFETY: see above; `GridSample` describes operands and output.
-        unsafe { grid_sample::grid_sample::<T>(g, &from, out.ptr().cast()) }
-    });
-    Ok(())
-}
-
-pub(super) unsafe fn pool(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+pub(in crate::backend::cpu) unsafe fn compute(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
     let views = (0..ins.len()).map(|k| view(p.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 2]>>>()?;
     // SAFETY: see above.
     let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 2]>>>()?;

@@ -1,15 +1,16 @@
-//! Products of matrices: prepares the kernels' arguments from the operands.
+//! The arguments of the kernels, from the operands of a request.
 //!
-//! Not here: the products themselves (`matmul`), and which of them wait for steps (`array/deferred/source.rs`).
+//! Not here: which products wait for steps (`array/deferred/source.rs`).
 
-use super::matmul::packed::{self, Bias, Factor};
-use super::matmul::panel_vector::CoreNumber;
-use super::matmul::{self, FloatProduct};
 use crate::backend::contract::{Operand, Program, View};
 use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::epilogue::Epilogue;
 use crate::backend::cpu::common::operands::{DenseOperand, malformed, runner, view};
 use crate::backend::cpu::common::widened;
+use crate::backend::cpu::matmul;
+use crate::backend::cpu::matmul::packed::{Bias, Factor};
+use crate::backend::cpu::matmul::panel_vector::CoreNumber;
+use crate::backend::cpu::matmul::{FloatProduct, packed};
 use crate::call::Request;
 use crate::error::{Error, Result};
 use crate::host::memory::alloc::Buffer;
@@ -22,7 +23,7 @@ use std::sync::atomic::Ordering;
 // that the request's family describes, and outputs overlap nothing else.
 
 /// Products of matrices. A product of two has a bias only where `adds_bias` says so; packed ones may have a program as their epilogue.
-pub(super) unsafe fn gemm(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
+pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>, program: Option<&Program<'_>>) -> Result<()> {
     let (a, b) = (view("matmul", ins, 0)?, view("matmul", ins, 1)?);
     let Some(lead) = out.shape.len().checked_sub(2) else { return Err(malformed("matmul")) };
     let batch = &out.shape[..lead];
@@ -82,7 +83,7 @@ fn factors<T>(ab: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
 }
 
 /// Whether products of these operands are packed: then they take an epilogue, and a product of two matrices takes a bias.
-pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
+pub(in crate::backend::cpu) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
     let ([.., m, k], [.., n]) = (a.shape, b.shape) else { return false };
     match a.dtype {
         DType::F32 => f32::is_packed((*m, *n, *k), factors([a, b])),
@@ -93,7 +94,7 @@ pub(super) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
 }
 
 /// Whether the product of two matrices takes a bias.
-pub(super) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
+pub(in crate::backend::cpu) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
     let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
     match a.dtype {
         DType::F32 => f32::adds_bias((*m, *n, *k), factors([a, b])),

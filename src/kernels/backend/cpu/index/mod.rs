@@ -1,7 +1,9 @@
-//! Kernels that read and write rows at offsets given by data (`index`), and triangles of matrices.
+//! Kernels that read and write rows at offsets given by data.
 //!
 //! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
 //! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
+
+pub(super) mod compute;
 
 use crate::backend::cpu::common::blocks::prefetch;
 use crate::call::Write;
@@ -349,63 +351,6 @@ unsafe fn put_how<T: ScatterElement, const HOW: u8>(x: *mut T, src: *const T, si
     });
 }
 
-/// Copies a matrix, keeping what lies on and above (`upper`) or on and below the `diagonal`-th diagonal; the rest becomes zero.
-/// `out` may be `x` itself.
-///
-/// # Safety
-/// Both matrices are valid for `rows` x `cols` elements of `size` bytes (1, 2, 4 or 8) with these strides, and equal or disjoint.
-pub unsafe fn triangle(
-    out: (*mut u8, [isize; 2]),
-    x: (*const u8, [isize; 2]),
-    size: usize,
-    (rows, cols): (usize, usize),
-    diagonal: i64,
-    upper: bool,
-) {
-    // SAFETY: passed on.
-    unsafe {
-        match size {
-            1 => triangle_t::<u8>(out, x, rows, cols, diagonal, upper),
-            2 => triangle_t::<u16>(out, x, rows, cols, diagonal, upper),
-            4 => triangle_t::<u32>(out, x, rows, cols, diagonal, upper),
-            _ => triangle_t::<u64>(out, x, rows, cols, diagonal, upper),
-        }
-    }
-}
-
-unsafe fn triangle_t<T: Copy + Default>(
-    out: (*mut u8, [isize; 2]),
-    x: (*const u8, [isize; 2]),
-    rows: usize,
-    cols: usize,
-    diagonal: i64,
-    upper: bool,
-) {
-    let (to, from) = (out.0.cast::<T>(), x.0.cast::<T>());
-    for i in 0..rows {
-        interrupt::check();
-        // Columns `kept` stay: from the diagonal on, or up to it.
-        let edge = (i as i128 + diagonal as i128).clamp(-1, cols as i128);
-        let kept = if upper { edge.max(0) as usize..cols } else { 0..(edge + 1).min(cols as i128) as usize };
-        // SAFETY: rows lie inside both matrices.
-        unsafe {
-            let (to, from) = (to.offset(i as isize * out.1[0]), from.offset(i as isize * x.1[0]));
-            if (out.1[1], x.1[1]) == (1, 1) {
-                to.write_bytes(0, kept.start);
-                if !std::ptr::eq(to, from) {
-                    std::ptr::copy_nonoverlapping(from.add(kept.start), to.add(kept.start), kept.len());
-                }
-                to.add(kept.end).write_bytes(0, cols - kept.end);
-                continue;
-            }
-            for j in 0..cols as isize {
-                let v = if kept.contains(&(j as usize)) { *from.offset(j * x.1[1]) } else { T::default() };
-                *to.offset(j * out.1[1]) = v;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,25 +379,5 @@ mod tests {
         unsafe { put(sum.as_mut_ptr().cast(), out.as_ptr().cast(), false, DType::F32, Write::Add, &rows) };
         assert_eq!(sum[..4], [0., 1., 2., 3.]);
         assert_eq!(sum[8..], [16., 18., 20., 22.]);
-    }
-
-    #[test]
-    fn triangles_of_every_diagonal() {
-        for d in -4..=4i64 {
-            for upper in [true, false] {
-                let mut m: Vec<u32> = (1..=6).collect();
-                // SAFETY: a 2 x 3 matrix, in place.
-                unsafe {
-                    let p = m.as_mut_ptr().cast::<u8>();
-                    triangle((p, [3, 1]), (p, [3, 1]), 4, (2, 3), d, upper);
-                }
-                for i in 0..2i64 {
-                    for j in 0..3i64 {
-                        let keep = if upper { j - i >= d } else { j - i <= d };
-                        assert_eq!(m[(i * 3 + j) as usize] != 0, keep, "{d} {upper} {i} {j}");
-                    }
-                }
-            }
-        }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
 
+pub(super) mod compute;
+
 use crate::host::threads::{SharedPointer, parallel_for};
-use crate::simd::math;
-use crate::simd::{Base, Isa};
+use crate::simd::{Base, Isa, math};
 
 const MUL: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];

@@ -1,16 +1,16 @@
 //! Random numbers of every distribution and dtype.
 
-use super::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::call::{Distribution, Random, below};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{BF16, DType, F16};
 
 /// # Safety
-/// As in `answer.rs`.
-pub(super) unsafe fn random(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
+/// As for `Backend::run`.
+pub(in crate::backend::cpu) unsafe fn compute(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
     let (n, p) = (out.numel(), out.ptr());
     macro_rules! go {
         ($T:ty, $draw:ty, $kind:expr, $f:expr) => {

@@ -1,7 +1,8 @@
-//! Attention on the CPU: the kernels' arguments from the operands.
+//! The arguments of the kernels, from the operands of a request.
 
-use super::attention::{self, AttentionJob, AttentionMask, GradientSources};
 use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::attention;
+use crate::backend::cpu::attention::{AttentionJob, AttentionMask, GradientSources};
 use crate::backend::cpu::common::blocks::{BlockElement, Strided4};
 use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, output, view};
 use crate::call::{Attention, AttentionPass};
@@ -47,7 +48,7 @@ impl<'a> DenseRows<'a> {
 
 /// # Safety
 /// As for `Backend::run`.
-pub(super) unsafe fn attention(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+pub(in crate::backend::cpu) unsafe fn compute(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
     let op = a.name();
     let back = usize::from(a.pass == AttentionPass::Backward);
     let out = output(op, outs, 0)?;
