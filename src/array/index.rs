@@ -3,7 +3,7 @@
 use super::run::{accepted, count, run_into, run1};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
-use crate::call::{Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
+use crate::call::{self, Along, IndexPlan, IndexWrite, Random, Request, ScatterAlong, Triangle, Write};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, MemoryFormat, Scalar, Strides, broadcast_many, fmt_shape};
 use smallvec::SmallVec;
@@ -118,7 +118,7 @@ impl Array {
     /// The positions of elements that are not zero, in row-major order: one i64 array for each dimension, side by side in memory.
     pub fn nonzero(&self) -> Result<SmallVec<[Array; 4]>> {
         let rank = self.rank();
-        let all = count(&Request::Nonzero, self, |n| SmallVec::from_buf([rank, n]), DType::I64)?;
+        let all = count(&Request::Nonzero(call::Nonzero), self, |n| SmallVec::from_buf([rank, n]), DType::I64)?;
         (0..rank).map(|d| all.with_layout(all.layout().select(0, d as i64)?)).collect()
     }
 
@@ -151,7 +151,7 @@ impl Array {
         let to = out.view();
         let to = View { offset: to.offset.wrapping_add_signed(start), strides: &strides, ..to };
         // SAFETY: every element of `out` is named once; `out` is new.
-        unsafe { out.storage().backend().run(&Request::Copy, &[Operand::View(self.view())], &[Some(to)])? };
+        unsafe { out.storage().backend().run(&Request::Copy(call::Copying), &[Operand::View(self.view())], &[Some(to)])? };
         Ok(out)
     }
 

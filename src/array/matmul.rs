@@ -4,7 +4,7 @@ use super::Array;
 use super::deferred::source;
 use super::run::{device_mismatch, run_on_backend};
 use crate::backend::contract::{Operand, View};
-use crate::call::Request;
+use crate::call::{Matmul, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, Strides, broadcast};
 use smallvec::{SmallVec, smallvec};
@@ -73,11 +73,11 @@ impl Array {
         let bias = bias.filter(|c| c.shape() == [n] && c.dtype() == self.dtype() && c.storage().is_beside(self.storage()));
         let bias = bias.filter(|_| self.storage().backend().adds_bias([a, b])).map(Array::contiguous).transpose()?;
         let is_sum = bias.is_some();
-        if source::is_worth(&Request::Gemm, &of_a, &shape) {
+        if source::is_worth(&Request::Matmul(Matmul), &[Some((&of_a, self.dtype()))], (&shape, self.dtype())) {
             let laid = |x: &Array, v: View<'_>| x.with_layout(Layout::from_parts(v.shape.into(), v.strides.into(), v.offset)?);
             let factors = [laid(self, a)?, laid(other, b)?];
             let operands: SmallVec<[&Array; 3]> = factors.iter().chain(&bias).collect();
-            if let Some(made) = source::pending(&Request::Gemm, &operands, &shape, self.dtype())? {
+            if let Some(made) = source::pending(&Request::Matmul(Matmul), &operands, &shape, self.dtype())? {
                 return Ok((made, is_sum));
             }
         }
@@ -87,7 +87,7 @@ impl Array {
             bias.ready()?;
             operands.push(Operand::View(bias.view()));
         }
-        run_on_backend(&Request::Gemm, &operands, &[&out])?;
+        run_on_backend(&Request::Matmul(Matmul), &operands, &[&out])?;
         Ok((out, is_sum))
     }
 }

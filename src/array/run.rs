@@ -9,7 +9,7 @@ use super::deferred::step::{DeferredInput, DeferredKind, DeferredRequest, Deferr
 use super::storage::Device;
 use super::value::Array;
 use crate::backend::contract::{CountedResult, Operand, Support, View};
-use crate::call::{Reads, Request, Seen, samples};
+use crate::call::{Flags, Reads, Request, Seen, rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::live_memory;
 use crate::layout::{DType, Layout, fmt_shape};
@@ -176,11 +176,11 @@ pub(super) fn run_into<'a>(request: &Request, ins: &[&'a Array], outs: &[&Array]
 pub(super) fn run_on_backend(request: &Request, operands: &[Operand<'_>], outs: &[&Array]) -> Result<()> {
     debug_assert!(fits(request, operands, outs), "{request:?} of {operands:?} into {outs:?}");
     let backend = outs[0].storage().backend();
-    if request.checks() {
+    if request.flags().has(Flags::CHECKS) {
         // SAFETY: as for `run` below.
         unsafe { backend.check(request, operands)? };
     }
-    if outs[0].numel() == 0 && !request.looks_at_nothing() {
+    if outs[0].numel() == 0 && !request.flags().has(Flags::CHECKS_NOTHING) {
         return Ok(());
     }
     // SAFETY, of both: layouts stay inside their storages, which live as long as the arrays; all are this backend's. Sizes, dtypes and overlap are
@@ -247,7 +247,7 @@ pub fn support_table(devices: &[Device]) -> Result<Vec<SupportEntry>> {
     for device in devices {
         let backend = device.backend()?;
         for dtype in DType::ALL {
-            for request in samples::families().into_iter().chain(samples::rows(dtype)) {
+            for request in Request::samples().into_iter().chain(rows(dtype).map(Request::Pointwise)) {
                 let (is_row, support) = (matches!(request, Request::Pointwise(_)), backend.support(&request, dtype));
                 table.push(SupportEntry { request: request.name(), is_row, dtype, device: *device, support });
             }
@@ -283,7 +283,7 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
         || step.follows_two_requests
         || step.out != x.dtype()
         || !x.is_whole()
-        || !(request.reads_any_order() || x.is_contiguous())
+        || !(request.flags().has(Flags::ANY_ORDER) || x.is_contiguous())
     {
         return Ok(None);
     }
@@ -298,7 +298,7 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
         // The other operands are read later, after they may have been checked.
         operands.push(DeferredInput::Aligned(a.tracked()?.contiguous()?));
     }
-    if request.checks() {
+    if request.flags().has(Flags::CHECKS) {
         let views: SmallVec<[Operand<'_>; 4]> = operands
             .iter()
             .enumerate()
@@ -307,7 +307,7 @@ fn deferred(request: &Request, ins: &[&Array], outs: &[OutputSpec<'_>]) -> Resul
         // SAFETY: as in `ask`; the first operand is not looked at.
         unsafe { backend.check(request, &views)? };
     }
-    let ticket = if request.checks() { backend.ticket(request.name()) } else { 0 };
+    let ticket = if request.flags().has(Flags::CHECKS) { backend.ticket(request.name()) } else { 0 };
     let request = DeferredRequest::new(request.clone().with_ticket(ticket));
     queue::sweep();
     let weight = ProgramWeight { steps: step.weight.steps + 1, inputs: step.weight.inputs + ins.len() - 1, sources: 0 };

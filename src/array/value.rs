@@ -5,7 +5,7 @@ use super::elements::Element;
 use super::run::run_on_backend;
 use super::storage::{Access, Device, DeviceHandle, Storage};
 use crate::backend::contract::{Operand, View};
-use crate::call::Request;
+use crate::call::{self, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout, MAX_DIMS, MemoryFormat, Scalar, Strides, check_rank, checked_numel};
 use crate::rows::Func;
@@ -319,7 +319,7 @@ impl Array {
     #[inline]
     pub fn fill(&self, value: Scalar) -> Result<()> {
         self.writable()?;
-        run_on_backend(&Request::Fill(value), &[], &[self])
+        run_on_backend(&Request::Fill(call::Fill(value)), &[], &[self])
     }
 
     /// Copies `src`, broadcast to this shape and converted to this dtype and device. Overlapping memory is copied through a temporary.
@@ -338,7 +338,7 @@ impl Array {
         src.ready()?;
         self.writable()?;
         let from = View { shape: layout.shape(), strides: layout.strides(), offset: layout.offset(), ..src.view() };
-        run_on_backend(&Request::Copy, &[Operand::View(from)], &[self])
+        run_on_backend(&Request::Copy(call::Copying), &[Operand::View(from)], &[self])
     }
 
     /// The values on the device of `to`, converted to its dtype before they go if the device does not have theirs.

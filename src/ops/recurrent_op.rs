@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::autograd::dispatch::mode::ModeGuard;
 use crate::autograd::engine::{self, Options};
 use crate::autograd::{Arrays, Grads, Name, Op, Saves, Tensor, Vjp, VjpCx, mode};
-use crate::call::{self, RecurrentCell, Request};
+use crate::call::{self, Family, RecurrentCell, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar};
 use smallvec::{SmallVec, smallvec};

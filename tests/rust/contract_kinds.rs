@@ -11,7 +11,7 @@ fn tested_by(kind: RequestKind) -> Option<(&'static str, fn())> {
         };
     }
     let found: (&'static str, fn()) = match kind {
-        RequestKind::Fill | RequestKind::Copy | RequestKind::Triangle | RequestKind::Gemm => {
+        RequestKind::Fill | RequestKind::Copy | RequestKind::Triangle | RequestKind::Matmul => {
             of!(contract::copies_fills_triangles_and_products)
         }
         RequestKind::Pointwise => of!(contract::every_row_over_strides_and_broadcast),

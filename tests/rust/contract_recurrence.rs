@@ -3,7 +3,7 @@
 use super::common::values;
 use super::contract::both;
 use rgrad::array::Array;
-use rgrad::call::{Recurrent, RecurrentCell, Request};
+use rgrad::call::{Family, Recurrent, RecurrentCell, Request};
 use rgrad::{DType, Result};
 use rgrad_kernels::host::threads::set_num_threads;
 

@@ -5,7 +5,7 @@ use super::reference_elements::V::{self, F, I};
 use super::reference_elements::{Cells, X, get, indices, nth, put, rows, start, with};
 use rgrad_kernels::backend::contract::{Backend, CountedResult, DeviceMemory, Memory, Operand, Program, Support, View, not_implemented};
 use rgrad_kernels::backend::cpu::backend::CPU;
-use rgrad_kernels::call::{IndexPlan, NllReduction, Pointwise, Reducer, Request, RequestKind, ScanKind, Write};
+use rgrad_kernels::call::{Fill, IndexPlan, NllReduction, Pointwise, Reducer, Request, RequestKind, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};
 use rgrad_kernels::host::memory::raw_slice::RawSlice;
 use rgrad_kernels::layout::{DType, Layout};
@@ -290,10 +290,10 @@ impl Backend for Reference {
         };
         let out = target(0).or_else(|| target(1)).ok_or_else(|| wrong("no output"))?;
         match request {
-            Request::Fill(s) => {
+            Request::Fill(Fill(s)) => {
                 indices(out.v.shape).for_each(|i| out.put(&i, if let rgrad::Scalar::Int(n) = s { I(*n) } else { F(s.to_f64()) }))
             }
-            Request::Copy => {
+            Request::Copy(_) => {
                 let x = view(ins, 0)?;
                 indices(out.v.shape).for_each(|i| out.put(&i, x.get(&i)));
             }
@@ -456,7 +456,7 @@ impl Backend for Reference {
                     indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
                 }
             }
-            Request::Gemm => {
+            Request::Matmul(_) => {
                 let (a, b) = (view(ins, 0)?, view(ins, 1)?);
                 let r = out.rank();
                 for at in indices(out.v.shape) {
@@ -508,7 +508,7 @@ impl Backend for Reference {
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         note(request.kind());
         match request {
-            Request::Nonzero => {
+            Request::Nonzero(_) => {
                 let x = X { v: x };
                 Ok(Box::new(Found(indices(x.v.shape).filter(|i| x.get(i).is_true()).collect(), x.rank())))
             }

@@ -7,22 +7,24 @@ use super::queue;
 use super::step::{DeferredInput, DeferredKind, DeferredStep, ProgramWeight};
 use crate::array::Array;
 use crate::backend::contract::View;
-use crate::call::Request;
+use crate::call::{Flags, Request, Seen};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The most multiply-adds of a source. It runs under a lock of all threads and is not interrupted, so it must take a fraction of a second only.
-const MOST_WORK: usize = 1 << 32;
+const MOST_WORK: u64 = 1 << 32;
 
 /// How many times as many elements as a pointwise result the result of a source must have to wait. Steps find a smaller one in the caches anyhow:
 /// 2 MB of float32 were as fast in two passes as in one, 8 MB slower by up to a fifth.
 const LARGER: usize = 4;
 
 /// Whether a request for a result of this shape may be a source.
-pub(in crate::array) fn is_worth(request: &Request, first: &[usize], shape: &[usize]) -> bool {
-    request.multiply_adds(first, shape).is_some_and(|work| work <= MOST_WORK) && policy::may_wait(shape.iter().product::<usize>() / LARGER)
+pub(in crate::array) fn is_worth(request: &Request, ins: &[Seen<'_>], out: (&[usize], DType)) -> bool {
+    request.flags().has(Flags::EPILOGUE)
+        && request.work(ins, &[Some(out)]) <= MOST_WORK
+        && policy::may_wait(out.0.iter().product::<usize>() / LARGER)
 }
 
 /// The pending result, row-major, of a request over these arrays. None if it must run at once.
@@ -30,7 +32,7 @@ pub(in crate::array) fn is_worth(request: &Request, first: &[usize], shape: &[us
 /// # Errors
 /// Operands that were pending cannot be computed.
 pub(in crate::array) fn pending(request: &Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Option<Array>> {
-    let Some(first) = ins.first().filter(|a| is_worth(request, a.shape(), shape)) else { return Ok(None) };
+    let Some(first) = ins.first().filter(|a| is_worth(request, &[Some((a.shape(), a.dtype()))], (shape, dtype))) else { return Ok(None) };
     let backend = first.storage().backend();
     let can_be_read_later = |a: &Array| {
         let exposed = a.storage().deferred().is_some_and(DeferredMemory::is_exposed);

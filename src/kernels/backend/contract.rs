@@ -3,7 +3,7 @@
 pub use crate::call::{DeviceMemory, Memory, View};
 pub use crate::program::{Program, ProgramInput, ProgramRun, ProgramRuns};
 
-use crate::call::{Pool, PoolPass, Request};
+use crate::call::Request;
 use crate::error::{Error, Result};
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Scalar};
@@ -41,25 +41,12 @@ pub enum Support {
 
 /// The support that is the same on every device: for which dtypes a request is defined, and whether a row has a kernel.
 pub fn defined(backend: &dyn Backend, request: &Request, dtype: DType) -> Support {
-    let floats = match request {
-        Request::Reduce(r) => r.reducer.is_float_only(),
-        Request::Scan(s) => s.kind.is_float_only(),
-        Request::Random(r) => r.distribution.is_float_only(),
-        Request::Softmax(_) | Request::Nll(_) | Request::Norm(_) | Request::Attention(_) => true,
-        Request::Resample(_) | Request::GridSample(_) | Request::Recurrent(_) => true,
-        Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => return Support::No("the row has no kernel for this dtype"),
-        Request::Gemm if dtype == DType::Bool => return Support::No("PyTorch has no product of matrices of bool"),
-        Request::Conv(_) if dtype == DType::Bool => return Support::No("PyTorch has no convolution of bool"),
-        Request::Pool(Pool { pass: PoolPass::Average(_), .. }) if !dtype.is_float() && dtype != DType::I64 => {
-            return Support::No("defined for floating point and int64");
-        }
-        Request::Pool(Pool { pass: PoolPass::Max { .. }, .. }) if dtype == DType::Bool => {
-            return Support::No("PyTorch has no order of bool here");
-        }
-        Request::Pool(p) => matches!(p.pass, PoolPass::MaxAdjoint | PoolPass::AverageAdjoint(_) | PoolPass::Fold),
-        _ => false,
-    };
-    if floats && !dtype.is_float() { Support::No("defined for floating point") } else { Support::Yes }
+    let elems = request.elems();
+    match request {
+        Request::Pointwise(p) if !backend.has_row(p.func, p.compute) => Support::No("the row has no kernel for this dtype"),
+        _ if !elems.has(dtype) => Support::No(elems.why_not),
+        _ => Support::Yes,
+    }
 }
 
 /// A result whose size depends on values and has been determined, to be written into memory of that size.

@@ -1,6 +1,6 @@
 //! Scaled dot-product attention.
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::{DType, Scalar};
 
 /// `softmax(q k^T * scale + mask) v`, for each head of each element of the batch, without the matrix of scores. Queries are
@@ -62,17 +62,6 @@ pub enum AttentionPass {
 }
 
 impl Attention {
-    pub fn name(&self) -> &'static str {
-        "scaled_dot_product_attention"
-    }
-
-    pub fn outputs(&self) -> usize {
-        match self.pass {
-            AttentionPass::Forward => 2,
-            AttentionPass::Backward => 3,
-        }
-    }
-
     /// The shape of the forward pass' result, in its order.
     pub fn result_shape(&self) -> [usize; 4] {
         let sizes = [self.shape.batch, self.shape.heads, self.shape.l];
@@ -87,9 +76,22 @@ impl Attention {
         (steps[x], steps[y], steps[z]) = (second * third, third, 1);
         steps
     }
+}
 
-    /// Whether operands and outputs are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+impl Family for Attention {
+    fn name(&self) -> &'static str {
+        "scaled_dot_product_attention"
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::FLOATS
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let AttentionShape { batch, heads, kv_heads, l, s, e, ev } = self.shape;
         let Some((_, dtype)) = outs.first().copied().flatten() else { return false };
         let is = |seen: &Seen<'_>, shape: &[usize], d: DType| seen.is_some_and(|(s, t)| s == shape && t == d);
@@ -123,5 +125,36 @@ impl Attention {
                         )
                 }
             }
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        match self.pass {
+            AttentionPass::Forward => 2,
+            AttentionPass::Backward => 3,
+        }
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        let shape = AttentionShape { batch: 1, heads: 1, kv_heads: 1, l: 1, s: 1, e: 1, ev: 1 };
+        vec![Attention {
+            pass: AttentionPass::Forward,
+            shape,
+            scale: Scalar::Float(1.0),
+            causal: false,
+            mask: false,
+            order: AttentionOrder::BatchHeadsRows,
+        }]
     }
 }

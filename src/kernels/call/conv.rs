@@ -1,6 +1,6 @@
 //! Convolution, which is linear in each of two operands: the sum of the products of a weight with each patch of the input, and its adjoints.
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen};
 use crate::layout::DType;
 
 /// x is (batch, groups * in_channels, input), the weight (groups * out_channels, in_channels, kernel), y (batch, groups * out_channels, output).
@@ -79,9 +79,20 @@ impl ConvShape {
     }
 }
 
-impl Conv {
-    /// Whether operands and outputs are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+impl Family for Conv {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::numbers("PyTorch has no convolution of bool")
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let ([Some(out)], Some([x, w, y])) = (outs, self.shape.numels()) else { return false };
         let s = &self.shape;
         let (wanted, bias, made) = match self.pass {
@@ -97,5 +108,38 @@ impl Conv {
             && ins.len() == 2 + usize::from(bias.is_some())
             && ins.iter().zip(wanted).all(|(i, n)| fits(i, n))
             && bias.is_none_or(|channels| channels.checked_mul(s.groups).is_some_and(|n| fits(&ins[2], n)))
+    }
+
+    fn work(&self, _ins: &[Seen<'_>], _outs: &[Seen<'_>]) -> u64 {
+        self.shape.multiply_adds() as u64
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        if matches!(self.pass, ConvPass::Weight) { Flags::NONE } else { Flags::EPILOGUE }
+    }
+
+    fn samples() -> Vec<Self> {
+        let one = [1; 3];
+        let shape = ConvShape {
+            batch: 1,
+            groups: 1,
+            in_channels: 1,
+            out_channels: 1,
+            input: one,
+            output: one,
+            kernel: one,
+            stride: one,
+            dilation: one,
+            padding: [0; 3],
+        };
+        vec![Conv { op: "convolution", pass: ConvPass::Forward { bias: false }, shape }]
     }
 }

@@ -1,116 +1,14 @@
-//! Reads and writes at positions given by data.
+//! Reads and writes along one dimension, at positions that an index gives for each element: `out[.., j, ..] = x[.., index[.., j, ..], ..]` and
+//! `out[.., index[.., j, ..], ..] = x[.., j, ..]`.
 
-use crate::error::Error;
-use crate::layout::Dims;
-use smallvec::SmallVec;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements, has_dim, size};
+use super::index::Write;
+use crate::layout::DType;
 
-/// How a write combines with the old value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Write {
-    Set,
-    Add,
-    Multiply,
-}
-
-/// Which positions an operation accepts, and its error for others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Bounds {
-    /// `x[i]`: negative positions count from the end.
-    Wrap,
-    /// `index_select`.
-    Select,
-    /// `index_add`, `gather`, `scatter`: the error names position, dimension and size.
-    Exact,
-    /// `index_copy`.
-    Copy,
-    /// `take`: as `Wrap`, over all elements.
-    Take,
-}
-
-impl Bounds {
-    #[inline]
-    pub fn wraps(self) -> bool {
-        matches!(self, Bounds::Wrap | Bounds::Take)
-    }
-
-    /// The operation that reads or writes under this rule.
-    pub fn name(self) -> &'static str {
-        match self {
-            Bounds::Wrap => "index",
-            Bounds::Select => "index_select",
-            Bounds::Exact => "index_add",
-            Bounds::Copy => "index_copy",
-            Bounds::Take => "take",
-        }
-    }
-
-    #[cold]
-    pub fn error(self, index: i64, dim: usize, size: usize) -> Error {
-        match self {
-            Bounds::Wrap => Error::index(format!("index {index} is out of bounds for dimension {dim} with size {size}")),
-            Bounds::Select => Error::index(format!("index out of range in self: got index {index} for dimension {dim} with size {size}")),
-            Bounds::Exact => Error::runtime(format!("index {index} is out of bounds for dimension {dim} with size {size}")),
-            Bounds::Copy => Error::index(format!("index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")),
-            Bounds::Take => Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements.")),
-        }
-    }
-}
-
-/// Which dimensions of an array are indexed, and where the index's own dimensions stand in the result. An operand for each of `dims` follows
-/// the array: integers, all expanded to one shape.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct IndexPlan {
-    /// One dimension for each index array, ascending.
-    pub dims: SmallVec<[usize; 4]>,
-    /// How many of the other dimensions stand before those of the index.
-    pub at: usize,
-    pub bounds: Bounds,
-}
-
-impl IndexPlan {
-    pub fn one(dim: usize, bounds: Bounds) -> IndexPlan {
-        IndexPlan { dims: SmallVec::from_elem(dim, 1), at: dim, bounds }
-    }
-
-    /// Indexed dimensions side by side keep their place; others go to the front, as in NumPy.
-    pub fn of(dims: SmallVec<[usize; 4]>) -> IndexPlan {
-        let adjacent = dims.windows(2).all(|w| w[1] == w[0] + 1);
-        let at = if adjacent { dims.first().copied().unwrap_or(0) } else { 0 };
-        IndexPlan { dims, at, bounds: Bounds::Wrap }
-    }
-
-    /// Whether the plan fits an array of this rank and so many index arrays.
-    pub fn fits(&self, rank: usize, index: usize) -> bool {
-        let ascending = self.dims.windows(2).all(|w| w[0] < w[1]);
-        let inside = self.dims.last().is_some_and(|d| *d < rank);
-        ascending && inside && self.at <= rank - self.dims.len() && index == self.dims.len()
-    }
-
-    /// The dimensions that are not indexed: those before and those behind the index's in the result.
-    pub fn rest(&self, rank: usize) -> (SmallVec<[usize; 6]>, SmallVec<[usize; 6]>) {
-        let mut before: SmallVec<[usize; 6]> = (0..rank).filter(|d| !self.dims.contains(d)).collect();
-        let after = SmallVec::from_slice(&before[self.at..]);
-        before.truncate(self.at);
-        (before, after)
-    }
-
-    /// The shape of the result.
-    pub fn shape(&self, of: &[usize], index: &[usize]) -> Dims {
-        let (before, after) = self.rest(of.len());
-        let mut out = Dims::new();
-        out.extend(before.iter().map(|d| of[*d]));
-        out.extend_from_slice(index);
-        out.extend(after.iter().map(|d| of[*d]));
-        out
-    }
-}
-
-/// As `IndexPlan`, for a write. Operands: the values, expanded to the shape that a read gives (or one value), and the positions. Where two
-/// positions are the same, the later one writes last.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct IndexWrite {
-    pub index: IndexPlan,
-    pub how: Write,
+/// Whether an index is no larger than what it reads or writes, `dim` apart.
+fn covers(shape: &[usize], index: &[usize], dim: Option<usize>) -> bool {
+    let ranks = shape.len() == index.len() || shape.is_empty() && index.len() == 1;
+    ranks && (0..index.len()).all(|d| Some(d) == dim || index[d] <= size(shape, d)) && dim.is_none_or(|d| has_dim(index, d))
 }
 
 /// Along one dimension. The index is no larger than the array that it reads or writes, `dim` apart; 0-d counts as 1-d.
@@ -124,4 +22,81 @@ pub struct Along {
 pub struct ScatterAlong {
     pub dim: usize,
     pub how: Write,
+}
+
+impl Family for Along {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::ALL
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Moved
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+        matches!((ins, outs), ([Some((x, d)), Some((i, DType::I64))], [Some((o, to))]) if covers(x, i, Some(self.dim)) && i == o && d == to)
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        vec![Along { dim: 0 }]
+    }
+}
+
+impl Family for ScatterAlong {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::ALL
+    }
+
+    fn provenance(&self) -> Provenance {
+        self.how.provenance()
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+        matches!((ins, outs), ([Some((v, _)), Some((i, DType::I64))], [Some((o, _))])
+            if covers(o, i, Some(self.dim)) && (v.is_empty() || covers(v, i, None)))
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        vec![ScatterAlong { dim: 0, how: Write::Set }]
+    }
 }

@@ -1,6 +1,6 @@
 //! Images read at the places of a grid.
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::DType;
 
 /// How the neighbours of a place are weighted: linearly, the nearest alone, by cubic convolution.
@@ -56,9 +56,22 @@ impl GridSample {
     pub fn plane(&self) -> usize {
         self.axes().iter().product()
     }
+}
 
-    /// Whether operands and outputs are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+impl Family for GridSample {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::FLOATS
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let axes = self.axes();
         let product = |of: &[usize]| of.iter().try_fold(1usize, |n, k| n.checked_mul(*k));
         let planes = product(&[self.batch, self.channels]);
@@ -80,5 +93,35 @@ impl GridSample {
             && outs.len() == 1
             && ins.iter().zip(wanted).all(|(i, n)| fits(*i, *n))
             && fits(outs[0], made)
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        vec![GridSample {
+            op: "grid_sample",
+            batch: 1,
+            channels: 1,
+            sizes: [0, 1, 1],
+            places: 1,
+            mode: GridMode::Linear,
+            border: GridBorder::Zeros,
+            align_corners: false,
+            pass: GridPass::Read,
+        }]
     }
 }

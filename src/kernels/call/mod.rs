@@ -1,14 +1,23 @@
 //! The requests of backends. A request is plain data: what to compute, with which parameters, and how each operand is read. It holds no tensor
-//! and no memory. The same request runs at once or is deferred as a step of a program. Not here: kernels (a folder for each backend), and
-//! PyTorch's rules for the shapes of results (`ops`).
+//! and no memory. The same request runs at once or is deferred as a step of a program. Each family has a file, which says everything about it
+//! (`Family`); the list below makes the rest. Not here: kernels (`backend`, a file or folder for each family under the same name), and PyTorch's
+//! rules for the shapes of results (`ops`).
 
-mod conv;
+mod arg_reduce;
 mod attention;
+mod conv;
 mod copy;
+mod cumulative_extreme;
+mod custom;
+mod family;
+mod fill;
 mod gather;
 mod grid_sample;
-mod kind;
+mod index;
+mod matmul;
+mod mode;
 mod nll;
+mod nonzero;
 mod norm;
 mod pointwise;
 mod pool;
@@ -16,68 +25,94 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resample;
-pub mod samples;
 mod scan;
-mod shapes;
 mod softmax;
 mod sort;
+mod triangle;
 mod view;
 
+pub use arg_reduce::ArgReduce;
 pub use attention::{Attention, AttentionOrder, AttentionPass, AttentionShape};
 pub use conv::{Conv, ConvPass, ConvShape};
-pub use copy::Triangle;
-pub use gather::{Along, Bounds, IndexPlan, IndexWrite, ScatterAlong, Write};
+pub use copy::Copying;
+pub use cumulative_extreme::CumulativeExtreme;
+pub use custom::Custom;
+pub use family::{Elems, Family, Flags, Provenance, Reads, Seen};
+pub use fill::Fill;
+pub use gather::{Along, ScatterAlong};
 pub use grid_sample::{GridBorder, GridMode, GridPass, GridSample};
-pub use kind::RequestKind;
+pub use index::{Bounds, IndexPlan, IndexWrite, Write};
+pub use matmul::Matmul;
+pub use mode::Mode;
 pub use nll::{Classes, Nll, NllReduction};
+pub use nonzero::Nonzero;
 pub use norm::{Norm, NormPass, NormShape};
-pub use pointwise::Pointwise;
+pub use pointwise::{Pointwise, rows};
 pub use pool::{Pool, PoolDivisor, PoolPass, WindowAxis};
 pub use random::{Distribution, Random, below};
 pub use recurrent::{Recurrent, RecurrentCell};
-pub use reduce::{ArgReduce, Reduce, Reducer};
+pub use reduce::{Reduce, Reducer};
 pub use resample::{Resample, WeightTable};
-pub use scan::{CumulativeExtreme, Scan, ScanKind};
-pub use shapes::Seen;
+pub use scan::{Scan, ScanKind};
 pub use softmax::{Softmax, SoftmaxPass};
-pub use sort::{Mode, Sort};
+pub use sort::Sort;
+pub use triangle::Triangle;
 pub use view::{DeviceMemory, Memory, View};
 
 use crate::layout::{DType, Scalar};
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// How an operand of a request is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reads {
-    /// Every element once, in memory order. The operand may be a deferred program, which computes the elements as they are read.
-    InOrder,
-    /// Some elements, in any order. The operand may be a deferred program, unless other holders need the results of its steps.
-    AtRandom,
-    /// More than once, or in the kernel's own order. The operand must be in memory.
-    InMemory,
+/// The families. Requests, their kinds and what is asked of any request are made of this list.
+macro_rules! families {
+    ($($kind:ident($family:ty)),+ $(,)?) => {
+        /// A request. Operands and outputs are described at each family's struct.
+        #[non_exhaustive]
+        #[derive(Debug, Clone, Hash)]
+        pub enum Request {
+            $($kind($family)),+
+        }
+
+        /// Which kind of request.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum RequestKind {
+            $($kind),+
+        }
+
+        impl RequestKind {
+            pub const ALL: &[RequestKind] = &[$(RequestKind::$kind),+];
+        }
+
+        impl Request {
+            /// Which kind it is.
+            pub fn kind(&self) -> RequestKind {
+                match self {
+                    $(Request::$kind(_) => RequestKind::$kind),+
+                }
+            }
+
+            /// A request for each name in the table of what backends support, but for pointwise rows.
+            pub fn samples() -> Vec<Request> {
+                let mut all = Vec::new();
+                $(all.extend(<$family as Family>::samples().into_iter().map(Request::$kind));)+
+                all
+            }
+        }
+
+        /// `$body` with `$f` as the family's struct of any request.
+        macro_rules! of_family {
+            ($request:expr, $f:ident => $body:expr) => {
+                match $request {
+                    $($crate::call::Request::$kind($f) => $body),+
+                }
+            };
+        }
+    };
 }
 
-/// Where the elements of results come from. Floats of 16 bits are exact where they are moved or selected, and rounded once where they are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provenance {
-    /// They are elements of operands, wherever those lie, or zeros. No value is looked at.
-    Moved,
-    /// They are elements of operands, or their positions, chosen by comparing values.
-    Selected,
-    /// They are new numbers.
-    Computed,
-}
-
-/// A request. Operands and outputs are described at each family's struct.
-#[non_exhaustive]
-#[derive(Debug, Clone, Hash)]
-pub enum Request {
-    /// One value everywhere. No operand.
-    Fill(Scalar),
-    /// The operand, converted to the output's dtype.
-    Copy,
+families! {
+    Fill(Fill),
+    Copy(Copying),
     Pointwise(Pointwise),
     Triangle(Triangle),
     Reduce(Reduce),
@@ -95,48 +130,17 @@ pub enum Request {
     Resample(Resample),
     GridSample(GridSample),
     Recurrent(Recurrent),
-    /// Products of matrices: (..., m, k) and (..., k, n) give (..., m, n). All have the same leading sizes. Where `Backend::adds_bias` holds,
-    /// a third operand (n), dense, is added to each row of the result.
-    Gemm,
-    /// `x[i, j]`: the elements of the first operand at the positions that the others name.
+    Matmul(Matmul),
     IndexRead(IndexPlan),
-    /// `x[i, j] = v`: the first operand is written to the output, at the positions that the others name.
     IndexWrite(IndexWrite),
-    /// `out[.., j, ..] = x[.., index[.., j, ..], ..]` of x and an index.
     Gather(Along),
-    /// `out[.., index[.., j, ..], ..] = x[.., j, ..]` of x and an index.
     Scatter(ScatterAlong),
-    /// The positions of elements that are not zero: a result whose size depends on values (see `Backend::count`).
-    Nonzero,
-    /// Random numbers. One operand, the probabilities, for `Distribution::BernoulliOf`; otherwise none.
+    Nonzero(Nonzero),
     Random(Random),
-    /// A custom kernel. It reads memory and is never deferred.
     Custom(Arc<dyn Custom>),
 }
 
-/// A kernel from outside of the crate.
-///
-/// # Safety
-/// `run` writes every element of every output, reads and writes nothing else than the views describe, and keeps none of their pointers: what
-/// comes after it relies on that.
-pub unsafe trait Custom: fmt::Debug + Send + Sync {
-    fn name(&self) -> &'static str;
-
-    /// Computes the outputs, which are new, on the CPU.
-    ///
-    /// # Errors
-    /// The kernel's own errors.
-    ///
-    /// # Safety
-    /// Operands and outputs are what the kernel expects. All views stay inside their memory.
-    unsafe fn run(&self, ins: &[View<'_>], outs: &[View<'_>]) -> crate::error::Result<()>;
-}
-
-impl Hash for dyn Custom {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
-    }
-}
+pub(crate) use of_family;
 
 impl Hash for Scalar {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -148,121 +152,40 @@ impl Hash for Scalar {
     }
 }
 
+/// What `Family` says, of any request.
 impl Request {
-    /// The operation's name, for messages and diagnostics.
     pub fn name(&self) -> &'static str {
-        match self {
-            Request::Fill(_) => "fill",
-            Request::Copy => "copy",
-            Request::Pointwise(p) => p.func.row.info().name,
-            Request::Triangle(t) => t.name(),
-            Request::Reduce(r) => r.reducer.name(),
-            Request::ArgReduce(r) => r.name(),
-            Request::Scan(s) => s.name(),
-            Request::CumulativeExtreme(c) => c.name(),
-            Request::Sort(_) => "sort",
-            Request::Mode(_) => "mode",
-            Request::Softmax(s) => s.name(),
-            Request::Nll(_) => "nll_loss",
-            Request::Norm(n) => n.op,
-            Request::Conv(c) => c.op,
-            Request::Attention(a) => a.name(),
-            Request::Pool(p) => p.op,
-            Request::Resample(r) => r.op,
-            Request::GridSample(g) => g.op,
-            Request::Recurrent(r) => r.name(),
-            Request::Gemm => "matmul",
-            Request::IndexRead(i) => i.bounds.name(),
-            Request::IndexWrite(w) => w.index.bounds.name(),
-            Request::Gather(_) => "gather",
-            Request::Scatter(_) => "scatter",
-            Request::Nonzero => "nonzero",
-            Request::Random(r) => r.op,
-            Request::Custom(c) => c.name(),
-        }
+        of_family!(self, f => f.name())
     }
 
-    /// Where the elements of results come from: what backends ask before they convert operands to a wider dtype.
+    pub fn elems(&self) -> Elems {
+        of_family!(self, f => f.elems())
+    }
+
     pub fn provenance(&self) -> Provenance {
-        match self {
-            Request::Copy | Request::Triangle(_) | Request::IndexRead(_) | Request::Gather(_) => Provenance::Moved,
-            Request::IndexWrite(IndexWrite { how, .. }) | Request::Scatter(ScatterAlong { how, .. }) => match how {
-                Write::Set => Provenance::Moved,
-                Write::Add | Write::Multiply => Provenance::Computed,
-            },
-            Request::Pool(p) => match p.pass {
-                PoolPass::Unfold => Provenance::Moved,
-                PoolPass::Max { .. } => Provenance::Selected,
-                PoolPass::MaxAdjoint | PoolPass::Average(_) | PoolPass::AverageAdjoint(_) | PoolPass::Fold => Provenance::Computed,
-            },
-            Request::Reduce(Reduce { reducer: Reducer::Extreme { .. }, .. })
-            | Request::ArgReduce(_)
-            | Request::CumulativeExtreme(_)
-            | Request::Sort(_)
-            | Request::Mode(_)
-            | Request::Nonzero => Provenance::Selected,
-            Request::Fill(_)
-            | Request::Pointwise(_)
-            | Request::Reduce(_)
-            | Request::Scan(_)
-            | Request::Softmax(_)
-            | Request::Nll(_)
-            | Request::Norm(_)
-            | Request::Conv(_)
-            | Request::Attention(_)
-            | Request::Resample(_)
-            | Request::GridSample(_)
-            | Request::Recurrent(_)
-            | Request::Gemm
-            | Request::Random(_)
-            | Request::Custom(_) => Provenance::Computed,
-        }
+        of_family!(self, f => f.provenance())
     }
 
-    /// How many outputs there are.
+    pub fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+        of_family!(self, f => f.accepts(ins, outs))
+    }
+
+    pub fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        of_family!(self, f => f.work(ins, outs))
+    }
+
     pub fn outputs(&self) -> usize {
-        match self {
-            Request::ArgReduce(_) | Request::CumulativeExtreme(_) | Request::Sort(_) | Request::Mode(_) => 2,
-            Request::Norm(n) => n.outputs(),
-            Request::Attention(a) => a.outputs(),
-            Request::Pool(p) => p.outputs(),
-            Request::Recurrent(r) => r.results().len(),
-            _ => 1,
-        }
+        of_family!(self, f => f.outputs())
     }
 
-    /// Whether operands have to be checked even if no output has an element.
-    pub fn looks_at_nothing(&self) -> bool {
-        matches!(self, Request::IndexRead(_) | Request::IndexWrite(_))
-    }
-
-    /// How operand `k` is read. Operands after the first are always read from memory.
+    #[inline]
     pub fn reads(&self, k: usize) -> Reads {
-        match self {
-            Request::Reduce(_) | Request::ArgReduce(_) | Request::Scan(_) | Request::Softmax(_) if k == 0 => Reads::InOrder,
-            Request::Nll(n) if k == 0 && !n.adjoint => Reads::AtRandom,
-            _ => Reads::InMemory,
-        }
+        of_family!(self, f => f.reads(k))
     }
 
-    /// The multiply-adds of a product, or of a convolution whose result is images, from the shapes of the first operand and of the output. None: no
-    /// backend runs an epilogue after such a request.
-    pub fn multiply_adds(&self, first: &[usize], out: &[usize]) -> Option<usize> {
-        match self {
-            Request::Gemm => Some(out.iter().chain(first.last()).fold(1, |n, k| n.saturating_mul(*k))),
-            Request::Conv(c) if !matches!(c.pass, ConvPass::Weight) => Some(c.shape.multiply_adds()),
-            _ => None,
-        }
-    }
-
-    /// Whether the first operand's elements may come in any dense order, described by strides.
-    pub fn reads_any_order(&self) -> bool {
-        matches!(self, Request::Reduce(_))
-    }
-
-    /// Whether operands after the first may have invalid values (see `Backend::check`).
-    pub fn checks(&self) -> bool {
-        matches!(self, Request::Nll(_))
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        of_family!(self, f => f.flags())
     }
 
     /// The request with this ticket, if it reports errors later (see `Backend::ticket`).

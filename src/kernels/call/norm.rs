@@ -1,6 +1,6 @@
 //! Normalisation by mean and variance: layer, group and batch norm.
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::{DType, Scalar};
 
 /// The input, row-major, is seen as (outer, groups, channels, inner). Each channel of each group has a weight and a bias. All operands and
@@ -61,17 +61,20 @@ impl NormShape {
     }
 }
 
-impl Norm {
-    pub fn outputs(&self) -> usize {
-        match self.pass {
-            NormPass::Forward { .. } => 3 + usize::from(self.shape.across),
-            NormPass::Apply { .. } => 1,
-            NormPass::Backward { params, .. } => 1 + 2 * usize::from(params),
-        }
+impl Family for Norm {
+    fn name(&self) -> &'static str {
+        self.op
     }
 
-    /// Whether operands and outputs are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+    fn elems(&self) -> Elems {
+        Elems::FLOATS
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let s = &self.shape;
         let Some(all) = s.numel() else { return false };
         let Some((_, dtype)) = outs.first().copied().flatten() else { return false };
@@ -95,5 +98,33 @@ impl Norm {
             && outs.len() == made.len()
             && ins.iter().zip(wanted).all(|(i, n)| fits(*i, n))
             && outs.iter().zip(made).all(|(o, n)| fits(*o, *n))
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        match self.pass {
+            NormPass::Forward { .. } => 3 + usize::from(self.shape.across),
+            NormPass::Apply { .. } => 1,
+            NormPass::Backward { params, .. } => 1 + 2 * usize::from(params),
+        }
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        let norm = |op, across| {
+            let shape = NormShape { outer: 1, groups: 1, channels: 1, inner: 1, across };
+            Norm { op, pass: NormPass::Forward { weight: true, bias: true }, shape, eps: Scalar::Float(1e-5) }
+        };
+        vec![norm("layer_norm", false), norm("group_norm", false), norm("batch_norm", true)]
     }
 }

@@ -1,6 +1,6 @@
 //! Windows over the last three dimensions: pooling, and windows as columns (`unfold`) with the adjoint of that (`fold`).
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::DType;
 use std::ops::Range;
 
@@ -130,10 +130,6 @@ impl Pool {
         self.axes.iter().map(|a| a.kernel).product()
     }
 
-    pub fn outputs(&self) -> usize {
-        if let PoolPass::Max { indices: true, .. } = self.pass { 2 } else { 1 }
-    }
-
     /// Whether taps can stand for positions: windows are regular, have at most 256 elements, and reach over at least one of the input.
     pub fn has_taps(&self) -> bool {
         let [d, h, w] = &self.axes;
@@ -153,9 +149,31 @@ impl Pool {
     pub fn starts(&self) -> usize {
         self.axes.iter().map(|a| a.output).sum()
     }
+}
 
-    /// Whether operands and outputs are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+impl Family for Pool {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn elems(&self) -> Elems {
+        match self.pass {
+            PoolPass::Max { .. } => Elems::numbers("PyTorch has no order of bool here"),
+            PoolPass::Average(_) => Elems::of(|d| d.is_float() || d == DType::I64, "defined for floating point and int64"),
+            PoolPass::MaxAdjoint | PoolPass::AverageAdjoint(_) | PoolPass::Fold => Elems::FLOATS,
+            PoolPass::Unfold => Elems::ALL,
+        }
+    }
+
+    fn provenance(&self) -> Provenance {
+        match self.pass {
+            PoolPass::Unfold => Provenance::Moved,
+            PoolPass::Max { .. } => Provenance::Selected,
+            PoolPass::MaxAdjoint | PoolPass::Average(_) | PoolPass::AverageAdjoint(_) | PoolPass::Fold => Provenance::Computed,
+        }
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let is_valid = |a: &WindowAxis| {
             let fits =
                 a.output.checked_mul(a.stride).and_then(|n| n.checked_add(a.kernel.checked_mul(a.dilation)?)).is_some_and(|n| n < 1 << 62);
@@ -197,6 +215,35 @@ impl Pool {
                     dtype.is_float() && counts(1, 1) && columns.is_some_and(|n| of(ins.first(), n, dtype)) && of(outs.first(), x, dtype)
                 }
             }
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        if let PoolPass::Max { indices: true, .. } = self.pass { 2 } else { 1 }
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        [
+            ("max_pool", PoolPass::Max { indices: true, given: false }),
+            ("max_pool_backward", PoolPass::MaxAdjoint),
+            ("avg_pool", PoolPass::Average(PoolDivisor::Inside)),
+            ("avg_pool_backward", PoolPass::AverageAdjoint(PoolDivisor::Inside)),
+            ("unfold", PoolPass::Unfold),
+            ("fold", PoolPass::Fold),
+        ]
+        .map(|(op, pass)| Pool { op, planes: 1, axes: [WindowAxis::ONE; 3], pass })
+        .into()
     }
 }
 

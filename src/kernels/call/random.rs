@@ -1,5 +1,6 @@
 //! Random numbers, from counters through Philox, so that every device draws the same numbers.
 
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::DType;
 use std::hash::{Hash, Hasher};
 
@@ -90,4 +91,54 @@ impl Distribution {
 #[inline(always)]
 pub fn below(bits: u64, range: u64) -> u64 {
     if range == 0 { bits } else { ((u128::from(bits) * u128::from(range)) >> 64) as u64 }
+}
+
+impl Family for Random {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::floats_if(self.distribution.is_float_only())
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+        match (ins, outs) {
+            ([], [Some(_)]) => true,
+            ([Some((p, _))], [Some((o, _))]) => p == o,
+            _ => false,
+        }
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        [
+            Distribution::Uniform { from: 0.0, to: 1.0 },
+            Distribution::Normal { mean: 0.0, std: 1.0 },
+            Distribution::Exponential { rate: 1.0 },
+            Distribution::Bernoulli { p: 0.5 },
+            Distribution::Integers { from: 0, range: 2 },
+        ]
+        .map(|distribution| Random { op: distribution.name(), distribution, seed: 0, start: 0 })
+        .into()
+    }
 }

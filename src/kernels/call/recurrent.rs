@@ -1,6 +1,6 @@
 //! Recurrent layers: all steps of one layer in one direction.
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::DType;
 use smallvec::SmallVec;
 
@@ -60,15 +60,6 @@ impl RecurrentCell {
 }
 
 impl Recurrent {
-    pub fn name(&self) -> &'static str {
-        match self.cell {
-            RecurrentCell::Tanh => "rnn_tanh",
-            RecurrentCell::Relu => "rnn_relu",
-            RecurrentCell::Gru => "gru",
-            RecurrentCell::Lstm { .. } => "lstm",
-        }
-    }
-
     /// Rows of all steps.
     pub fn rows(&self) -> usize {
         self.batches.iter().sum()
@@ -141,9 +132,27 @@ impl Recurrent {
         }
         all
     }
+}
 
-    /// Whether operands and outputs are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+impl Family for Recurrent {
+    fn name(&self) -> &'static str {
+        match self.cell {
+            RecurrentCell::Tanh => "rnn_tanh",
+            RecurrentCell::Relu => "rnn_relu",
+            RecurrentCell::Gru => "gru",
+            RecurrentCell::Lstm { .. } => "lstm",
+        }
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::FLOATS
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let Some((_, dtype)) = outs.first().copied().flatten() else { return false };
         let fits = |seen: &Seen<'_>, shape: &[usize; 2]| seen.is_some_and(|(s, d): (&[usize], DType)| d == dtype && s == shape);
         let (operands, results) = (self.operands(), self.results());
@@ -154,5 +163,27 @@ impl Recurrent {
             && outs.len() == results.len()
             && ins.iter().zip(&operands).all(|(i, s)| fits(i, s))
             && outs.iter().zip(&results).all(|(o, s)| fits(o, s))
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        self.results().len()
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        let cells = [RecurrentCell::Tanh, RecurrentCell::Relu, RecurrentCell::Gru, RecurrentCell::Lstm { projected: false }];
+        let of = |cell| Recurrent { cell, backward: false, reverse: false, batches: SmallVec::from_elem(1, 1), hidden: 1, state: 1 };
+        cells.map(of).into()
     }
 }

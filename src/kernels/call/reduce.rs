@@ -1,5 +1,6 @@
 //! Reductions: all elements along some dimensions are combined into one.
 
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements, numel};
 use super::summed;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -28,6 +29,20 @@ pub enum Reducer {
 }
 
 impl Reducer {
+    /// One of each.
+    const SAMPLES: [Reducer; 10] = [
+        Reducer::Sum,
+        Reducer::Prod,
+        Reducer::Extreme { max: true },
+        Reducer::Extreme { max: false },
+        Reducer::Truth { all: true },
+        Reducer::Truth { all: false },
+        Reducer::CountNonzero,
+        Reducer::SquaredDeviations,
+        Reducer::LogSumExp,
+        Reducer::Norm(2.0),
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Reducer::Sum => "sum",
@@ -76,16 +91,54 @@ pub struct Reduce {
     pub reduced: SmallVec<[bool; 6]>,
 }
 
-/// The largest elements (or the smallest) along a dimension that is not empty, and where each stands first. Two row-major outputs: values of
-/// the operand's dtype, and int64.
-#[derive(Debug, Clone, Hash)]
-pub struct ArgReduce {
-    pub max: bool,
-    pub dim: usize,
-}
+impl Family for Reduce {
+    fn name(&self) -> &'static str {
+        self.reducer.name()
+    }
 
-impl ArgReduce {
-    pub fn name(&self) -> &'static str {
-        if self.max { "max" } else { "min" }
+    fn elems(&self) -> Elems {
+        Elems::floats_if(self.reducer.is_float_only())
+    }
+
+    fn provenance(&self) -> Provenance {
+        match self.reducer {
+            Reducer::Extreme { .. } => Provenance::Selected,
+            Reducer::Sum
+            | Reducer::Prod
+            | Reducer::Truth { .. }
+            | Reducer::CountNonzero
+            | Reducer::SquaredDeviations
+            | Reducer::LogSumExp
+            | Reducer::Norm(_) => Provenance::Computed,
+        }
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+        let ([Some((x, d))], [Some((o, to))]) = (ins, outs) else { return false };
+        let left: usize = x.iter().zip(&self.reduced).filter(|(_, r)| !**r).map(|(s, _)| *s).product();
+        let own = self.reducer.out_dtype(*d);
+        // Of 16-bit floats the result may stay as it was computed.
+        let fits = *to == own || own.is_half() && *to == own.computed();
+        self.reduced.len() == x.len() && numel(o) == left && self.elems().has(*d) && fits
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, k: usize) -> Reads {
+        if k == 0 { Reads::InOrder } else { Reads::InMemory }
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::ANY_ORDER
+    }
+
+    fn samples() -> Vec<Self> {
+        Reducer::SAMPLES.iter().map(|r| Reduce { reducer: *r, reduced: SmallVec::from_elem(true, 1) }).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Weighted sums along one axis: changes of size, which are linear and work one axis after the other.
 
-use super::Seen;
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements};
 use crate::layout::DType;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -94,15 +94,47 @@ pub struct Resample {
     pub table: Arc<WeightTable>,
 }
 
-impl Resample {
-    /// Whether operand and output are as described.
-    pub(crate) fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+impl Family for Resample {
+    fn name(&self) -> &'static str {
+        self.op
+    }
+
+    fn elems(&self) -> Elems {
+        Elems::FLOATS
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
         let all = |n: usize| self.outer.checked_mul(n).and_then(|k| k.checked_mul(self.inner));
         let has = |(shape, dtype): (&[usize], DType), n: usize| dtype.is_float() && Some(shape.iter().product::<usize>()) == all(n);
         match (ins, outs) {
             ([Some(x)], [Some(y)]) => x.1 == y.1 && has(*x, self.table.input()) && has(*y, self.table.output()),
             _ => false,
         }
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, _k: usize) -> Reads {
+        Reads::InMemory
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        let one = WeightTable::new(1, [[(0, 1.0)]].into_iter()).unwrap_or_else(|| unreachable!("the position is inside"));
+        vec![Resample { op: "upsample", outer: 1, inner: 1, table: Arc::new(one) }]
     }
 }
 

@@ -1,5 +1,8 @@
 //! Scans: each element is replaced by the accumulation of all elements up to it.
 
+use super::family::{Elems, Family, Flags, Provenance, Reads, Seen, elements, has_dim};
+use super::summed;
+
 /// What a scan accumulates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScanKind {
@@ -23,26 +26,45 @@ pub struct Scan {
     pub dim: usize,
 }
 
-impl Scan {
-    pub fn name(&self) -> &'static str {
+impl Family for Scan {
+    fn name(&self) -> &'static str {
         match self.kind {
             ScanKind::Sum => "cumsum",
             ScanKind::Prod => "cumprod",
             ScanKind::LogSumExp => "logcumsumexp",
         }
     }
-}
 
-/// The largest (or smallest) element so far and where it stands, the last of equals. Two outputs of the operand's shape: values of its
-/// dtype, and int64.
-#[derive(Debug, Clone, Hash)]
-pub struct CumulativeExtreme {
-    pub max: bool,
-    pub dim: usize,
-}
+    fn elems(&self) -> Elems {
+        Elems::floats_if(self.kind.is_float_only())
+    }
 
-impl CumulativeExtreme {
-    pub fn name(&self) -> &'static str {
-        if self.max { "cummax" } else { "cummin" }
+    fn provenance(&self) -> Provenance {
+        Provenance::Computed
+    }
+
+    fn accepts(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> bool {
+        matches!((ins, outs), ([Some((x, d))], [Some((o, to))])
+            if has_dim(x, self.dim) && x == o && *to == summed(*d) && self.elems().has(*d))
+    }
+
+    fn work(&self, ins: &[Seen<'_>], outs: &[Seen<'_>]) -> u64 {
+        elements(ins, outs)
+    }
+
+    fn outputs(&self) -> usize {
+        1
+    }
+
+    fn reads(&self, k: usize) -> Reads {
+        if k == 0 { Reads::InOrder } else { Reads::InMemory }
+    }
+
+    fn flags(&self) -> Flags {
+        Flags::NONE
+    }
+
+    fn samples() -> Vec<Self> {
+        [ScanKind::Sum, ScanKind::Prod, ScanKind::LogSumExp].map(|kind| Scan { kind, dim: 0 }).into()
     }
 }

@@ -1,15 +1,13 @@
 //! The CPU as a backend. Its memory is the host's: tensors hold it themselves (`alloc`), and it is read and written where it lies.
 
-use super::{
-    arg_reduce, attention, conv, copy, cumulative_extreme, fill, gather, grid_sample, index, matmul, mode, nll, nonzero, norm, pointwise,
-    pool, random, recurrent, reduce, resample, scan, softmax, sort, triangle,
-};
+use super::family::{CpuFamily, Halves};
+use super::{conv, matmul, nonzero, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
 use crate::backend::cpu::common::strided::collapse;
 use crate::backend::cpu::common::{operands, widened};
-use crate::call::{ConvPass, NormPass, Request};
+use crate::call::{Flags, Provenance, Request, of_family};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc;
 use crate::host::memory::raw_slice::RawSlice;
@@ -25,6 +23,11 @@ pub static CPU: Cpu = Cpu;
 #[cold]
 fn lies_here() -> Error {
     Error::internal("cpu", "memory of the host was handled as a device's")
+}
+
+/// Whether floats of 16 bits are converted to float32 for the kernels. Those that only move are moved as they lie.
+fn is_widened<F: CpuFamily>(family: &F) -> bool {
+    F::HALVES == Halves::Widened && family.provenance() != Provenance::Moved
 }
 
 impl Backend for Cpu {
@@ -54,13 +57,12 @@ impl Backend for Cpu {
     }
 
     fn support(&self, request: &Request, dtype: DType) -> Support {
-        match (defined(self, request, dtype), request) {
-            (Support::No(why), _) => Support::No(why),
-            (_, request) if dtype.is_half() && widened::is_needed(request) => Support::Converted("converted to float32 first"),
-            (_, Request::Pointwise(_)) if dtype.is_half() => Support::Converted("computed in float32, a tile at a time"),
-            (_, Request::Scan(_)) if dtype.computed() != dtype => Support::Converted("converted to int64 first"),
-            (_, Request::Pointwise(_)) if dtype.computed() != dtype => Support::Converted("computed in int32, a tile at a time"),
-            (yes, _) => yes,
+        fn of<F: CpuFamily>(family: &F, dtype: DType) -> Support {
+            if dtype.is_half() && is_widened(family) { Support::Converted("converted to float32 first") } else { family.support(dtype) }
+        }
+        match defined(self, request, dtype) {
+            Support::Yes => of_family!(request, f => of(f, dtype)),
+            no => no,
         }
     }
 
@@ -69,7 +71,7 @@ impl Backend for Cpu {
     }
 
     fn may_write_over(&self, request: &Request) -> bool {
-        matches!(request, Request::Norm(n) if matches!(n.pass, NormPass::Backward { .. }))
+        of_family!(request, f => f.may_write_over())
     }
 
     fn adds_bias(&self, factors: [View<'_>; 2]) -> bool {
@@ -77,21 +79,11 @@ impl Backend for Cpu {
     }
 
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
-        match (request, ins) {
-            (Request::Gemm, [a, b, ..]) => matmul::compute::is_packed([*a, *b]),
-            (Request::Conv(c), [x, ..]) => !matches!(c.pass, ConvPass::Weight) && x.dtype.is_float() && conv::is_packed(&c.shape),
-            _ => false,
-        }
+        request.flags().has(Flags::EPILOGUE) && of_family!(request, f => f.takes_epilogue(ins))
     }
 
     fn reads_programs(&self, request: &Request, dtype: DType) -> bool {
-        match request {
-            // Elements are made where the scan writes, so both are of one type.
-            _ if dtype.is_half() => !widened::is_needed(request),
-            Request::Scan(_) => dtype.is_float() || dtype == DType::I64,
-            Request::Softmax(_) | Request::Nll(_) => dtype.is_float(),
-            _ => true,
-        }
+        of_family!(request, f => f.reads_programs(dtype))
     }
 
     fn reads_strided(&self, shape: &[usize], out_strides: &[isize], strides: &[isize], dtype: DType) -> bool {
@@ -100,66 +92,26 @@ impl Backend for Cpu {
     }
 
     unsafe fn check(&self, request: &Request, ins: &[Operand<'_>]) -> Result<()> {
-        match request {
-            // SAFETY: the caller's.
-            Request::Nll(n) => unsafe { nll::check(n, ins) },
-            _ => Ok(()),
-        }
+        // SAFETY: the caller's.
+        of_family!(request, f => unsafe { CpuFamily::check(f, ins) })
     }
 
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        // SAFETY: the caller's, all of them.
-        unsafe {
-            if let Request::ArgReduce(r) = request {
-                return arg_reduce::compute::compute(r, ins, outs);
-            }
-            let Some(Some(out)) = outs.first() else { return Err(operands::malformed(request.name())) };
-            let out = *out;
-            if out.dtype.is_half() && widened::is_needed(request) {
-                return widened::run(request, ins, outs);
-            }
-            match request {
-                Request::Fill(value) => fill::compute(*value, out),
-                Request::CumulativeExtreme(c) => cumulative_extreme::compute(c, ins, outs)?,
-                Request::Sort(s) => sort::compute(s, ins, outs)?,
-                Request::Mode(m) => mode::compute(m, ins, outs)?,
-                Request::Copy => copy::compute(ins, out)?,
-                Request::Pointwise(p) => pointwise::compute::compute(p, ins, out)?,
-                Request::Triangle(t) => triangle::compute(t, ins, out)?,
-                Request::Reduce(r) => reduce::compute::compute(r, ins, out)?,
-                Request::Scan(s) => scan::compute(s, ins, out)?,
-                Request::Softmax(s) => softmax::compute::compute(s, ins, out)?,
-                Request::Nll(n) => nll::compute(n, ins, out)?,
-                Request::Norm(n) => norm::compute::compute(n, ins, outs)?,
-                Request::Conv(c) => conv::compute::compute(request, c, ins, out, None)?,
-                Request::Attention(a) => attention::compute::compute(a, ins, outs)?,
-                Request::Pool(p) => pool::compute::compute(p, ins, outs)?,
-                Request::Resample(r) => resample::compute::compute(r, ins, out)?,
-                Request::GridSample(g) => grid_sample::compute(g, ins, out)?,
-                Request::Recurrent(r) => recurrent::compute::compute(r, ins, outs)?,
-                Request::Gemm => matmul::compute::compute(ins, out, None)?,
-                Request::IndexRead(i) => index::compute::compute_read(i, ins, out)?,
-                Request::IndexWrite(w) => index::compute::compute_write(w, ins, out)?,
-                Request::Gather(a) => gather::compute_gather(a, ins, out)?,
-                Request::Scatter(s) => gather::compute_scatter(s, ins, outs)?,
-                Request::Random(r) => random::compute::compute(r, ins, out)?,
-                Request::Custom(c) => {
-                    let views = (0..ins.len()).map(|k| operands::view(c.name(), ins, k)).collect::<Result<Vec<_>>>()?;
-                    let outs = (0..outs.len()).map(|k| operands::output(c.name(), outs, k)).collect::<Result<Vec<_>>>()?;
-                    c.run(&views, &outs)?;
-                }
-                Request::Nonzero | Request::ArgReduce(_) => return Err(not_implemented(request, "cpu")),
-            }
+        // SAFETY, of both: the caller's.
+        if outs.iter().flatten().any(|o| o.dtype.is_half()) && of_family!(request, f => is_widened(f)) {
+            // SAFETY: see above.
+            return unsafe { widened::run(request, ins, outs) };
         }
-        Ok(())
+        // SAFETY: see above.
+        of_family!(request, f => unsafe { CpuFamily::compute(f, ins, outs) })
     }
 
     unsafe fn run_with_epilogue(&self, request: &Request, ins: &[Operand<'_>], out: View<'_>, program: &Program<'_>) -> Result<()> {
         // SAFETY: the caller's, both.
         unsafe {
             match request {
-                Request::Gemm => matmul::compute::compute(ins, out, Some(program)),
-                Request::Conv(c) => conv::compute::compute_with_epilogue(request, c, ins, out, program),
+                Request::Matmul(_) => matmul::compute::compute(ins, out, Some(program)),
+                Request::Conv(c) => conv::compute::compute_with_epilogue(c, ins, out, program),
                 _ => Err(operands::malformed(request.name())),
             }
         }
@@ -178,7 +130,7 @@ impl Backend for Cpu {
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
             // SAFETY: the caller's.
-            Request::Nonzero => Ok(Box::new(unsafe { nonzero::count_true(x)? })),
+            Request::Nonzero(_) => Ok(Box::new(unsafe { nonzero::count_true(x)? })),
             _ => Err(not_implemented(request, "cpu")),
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::cast::{convert_fn, scalar_bytes};
-use crate::backend::cpu::common::operands::view;
+use crate::backend::cpu::common::operands::{output, view};
 use crate::backend::cpu::common::strided::{Tiles, collapse};
+use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::call::Copying;
 use crate::error::Result;
 use crate::host::threads::parallel_for;
 use crate::layout::{DType, Scalar};
@@ -88,14 +90,19 @@ pub unsafe fn fill(dtype: DType, shape: &[usize], dst: *mut u8, strides: &[isize
     unsafe { copy(dtype, dtype, shape, bytes.0.as_ptr(), &[], dst, strides) }
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let x = view("copy", ins, 0)?;
-    // SAFETY: see above.
-    unsafe { copy(x.dtype, out.dtype, out.shape, x.ptr(), x.strides, out.ptr(), out.strides) };
-    Ok(())
+impl CpuFamily for Copying {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(_: &Copying, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output("copy", outs, 0)?;
+        let x = view("copy", ins, 0)?;
+        // SAFETY: see above.
+        unsafe { copy(x.dtype, out.dtype, out.shape, x.ptr(), x.strides, out.ptr(), out.strides) };
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
-use crate::call::CumulativeExtreme;
+use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::call::{CumulativeExtreme, Family};
 use crate::error::Result;
 use crate::host::interrupt::Ticks;
 use crate::host::threads::parallel_for;
@@ -66,20 +67,24 @@ pub unsafe fn cummax<T: Numeric>(max: bool, (outer, n, inner): (usize, usize, us
     });
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let x = view(c.name(), ins, 0)?;
-    let (values, positions) = (output(c.name(), outs, 0)?, output(c.name(), outs, 1)?);
-    // SAFETY: see above.
-    unsafe {
-        let from = numbers(&x)?;
-        typed!(x.dtype, T => {
-            cummax::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
-        });
+impl CpuFamily for CumulativeExtreme {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let x = view(c.name(), ins, 0)?;
+        let (values, positions) = (output(c.name(), outs, 0)?, output(c.name(), outs, 1)?);
+        // SAFETY: see above.
+        unsafe {
+            let from = numbers(&x)?;
+            typed!(x.dtype, T => {
+                cummax::<T>(c.max, around(x.shape, c.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast());
+            });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 use super::index::{BoolElement, PIECE, ScatterElement, by_dtype, by_size, how};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, output, view};
-use crate::call::{Along, Bounds, ScatterAlong, Write};
+use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::call::{Along, Bounds, Family, ScatterAlong, Write};
 use crate::error::{Error, Result};
 use crate::host::interrupt;
 use crate::host::memory::raw_slice::RawSlice;
@@ -267,7 +268,7 @@ unsafe fn scatter_run<T: ScatterElement, const HOW: u8>(
     }
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
 /// Positions that one task checks.
@@ -300,48 +301,57 @@ fn row_major(shape: &[usize]) -> Strides {
     crate::layout::Layout::contiguous_strides(shape)
 }
 
-pub(super) unsafe fn compute_gather(a: &Along, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let (x, at) = (view("gather", ins, 0)?, view("gather", ins, 1)?);
-    let size = x.shape.get(a.dim).copied().unwrap_or(1);
-    // SAFETY: see above; the index is no larger than the array apart from `dim`, where each position is checked as it is used.
-    unsafe {
-        let flat = DenseOperand::cast(&at, DType::I64)?;
-        let all_inside = gather(
-            AlongOperand { ptr: out.ptr(), strides: out.strides },
-            AlongOperand { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
-            AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
-            x.dtype,
-            at.shape,
-            (a.dim, size),
-        );
-        if all_inside { Ok(()) } else { Err(outside(RawSlice::new(flat.ptr().cast(), at.numel()), a.dim, size)) }
+impl CpuFamily for Along {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(a: &Along, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(a.name(), outs, 0)?;
+        let (x, at) = (view("gather", ins, 0)?, view("gather", ins, 1)?);
+        let size = x.shape.get(a.dim).copied().unwrap_or(1);
+        // SAFETY: see above; the index is no larger than the array apart from `dim`, where each position is checked as it is used.
+        unsafe {
+            let flat = DenseOperand::cast(&at, DType::I64)?;
+            let all_inside = gather(
+                AlongOperand { ptr: out.ptr(), strides: out.strides },
+                AlongOperand { ptr: x.ptr(), strides: &over(&x, at.shape.len()) },
+                AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+                x.dtype,
+                at.shape,
+                (a.dim, size),
+            );
+            if all_inside { Ok(()) } else { Err(outside(RawSlice::new(flat.ptr().cast(), at.numel()), a.dim, size)) }
+        }
     }
 }
 
-pub(super) unsafe fn compute_scatter(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let (values, at) = (view("scatter", ins, 0)?, view("scatter", ins, 1)?);
-    let x = output("scatter", outs, 0)?;
-    let size = x.shape.get(s.dim).copied().unwrap_or(1);
-    let rank = at.shape.len();
-    let strides = if values.shape.is_empty() && rank > 0 { Strides::from_elem(0, rank) } else { over(&values, rank) };
-    // SAFETY: as for `gather`; the values reach over the index, or are one value.
-    unsafe {
-        let flat = DenseOperand::cast(&at, DType::I64)?;
-        // Before anything is written.
-        let index = RawSlice::new(flat.ptr().cast(), at.numel());
-        if !are_inside(index, size) {
-            return Err(outside(index, s.dim, size));
+impl CpuFamily for ScatterAlong {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let (values, at) = (view("scatter", ins, 0)?, view("scatter", ins, 1)?);
+        let x = output("scatter", outs, 0)?;
+        let size = x.shape.get(s.dim).copied().unwrap_or(1);
+        let rank = at.shape.len();
+        let strides = if values.shape.is_empty() && rank > 0 { Strides::from_elem(0, rank) } else { over(&values, rank) };
+        // SAFETY: as for `gather`; the values reach over the index, or are one value.
+        unsafe {
+            let flat = DenseOperand::cast(&at, DType::I64)?;
+            // Before anything is written.
+            let index = RawSlice::new(flat.ptr().cast(), at.numel());
+            if !are_inside(index, size) {
+                return Err(outside(index, s.dim, size));
+            }
+            scatter(
+                AlongOperand { ptr: x.ptr(), strides: &over(&x, rank) },
+                AlongOperand { ptr: values.ptr(), strides: &strides },
+                AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
+                (x.dtype, s.how),
+                at.shape,
+                (s.dim, size),
+            );
         }
-        scatter(
-            AlongOperand { ptr: x.ptr(), strides: &over(&x, rank) },
-            AlongOperand { ptr: values.ptr(), strides: &strides },
-            AlongOperand { ptr: flat.ptr().cast(), strides: &row_major(at.shape) },
-            (x.dtype, s.how),
-            at.shape,
-            (s.dim, size),
-        );
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! used for all channels.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, view};
-use crate::call::{GridBorder, GridMode, GridPass, GridSample};
+use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::call::{Family, GridBorder, GridMode, GridPass, GridSample};
 use crate::error::Result;
 use crate::host::threads::{SharedPointer, parallel_for};
 use crate::simd::instance;
@@ -333,19 +334,24 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
     }
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(g: &GridSample, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let views = (0..ins.len()).map(|k| view(g.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
-    // SAFETY: see above.
-    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
-    float!(out.dtype, T => {
-        let from: SmallVec<[*const T; 3]> = dense.iter().map(|d| d.ptr().cast()).collect();
-        // SAFETY: see above; `GridSample` describes operands and output.
-        unsafe { grid_sample::<T>(g, &from, out.ptr().cast()) }
-    });
-    Ok(())
+impl CpuFamily for GridSample {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(g: &GridSample, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(g.name(), outs, 0)?;
+        let views = (0..ins.len()).map(|k| view(g.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
+        // SAFETY: see above.
+        let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;
+        float!(out.dtype, T => {
+            let from: SmallVec<[*const T; 3]> = dense.iter().map(|d| d.ptr().cast()).collect();
+            // SAFETY: see above; `GridSample` describes operands and output.
+            unsafe { grid_sample::<T>(g, &from, out.ptr().cast()) }
+        });
+        Ok(())
+    }
 }
 
 #[cfg(test)]

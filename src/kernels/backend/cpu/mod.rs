@@ -8,6 +8,8 @@ mod conv;
 pub mod common;
 pub mod copy;
 pub mod cumulative_extreme;
+mod custom;
+mod family;
 mod fill;
 pub mod gather;
 pub mod grid_sample;

@@ -4,6 +4,7 @@ use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
 use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::call::Mode;
 use crate::error::Result;
 use crate::host::interrupt;
@@ -45,18 +46,22 @@ pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *con
     });
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let x = view("mode", ins, 0)?;
-    let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
-    // SAFETY: see above.
-    unsafe {
-        let from = numbers(&x)?;
-        typed!(x.dtype, T => mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+impl CpuFamily for Mode {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let x = view("mode", ins, 0)?;
+        let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
+        // SAFETY: see above.
+        unsafe {
+            let from = numbers(&x)?;
+            typed!(x.dtype, T => mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use super::reduce::reducers::Float;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, float, malformed, view};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, float, malformed, output, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::call::NllReduction as Reduction;
-use crate::call::{Classes, Nll, NllReduction};
+use crate::call::{Classes, Family, Nll, NllReduction};
 use crate::error::{Error, Result};
 use crate::host::interrupt::Ticks;
 use crate::host::memory::raw_slice::{Plain, RawSlice};
@@ -79,60 +80,69 @@ impl Classes {
     }
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-/// Refuses a target that is no class.
-pub(super) unsafe fn check(n: &Nll, ins: &[Operand<'_>]) -> Result<()> {
-    let targets = view("nll_loss", ins, 1)?;
-    // SAFETY: see above.
-    unsafe {
-        let dense = DenseOperand::cast(&targets, DType::I64)?;
-        let targets = RawSlice::new(dense.ptr().cast::<i64>(), n.classes.outer * n.classes.inner);
-        match n.classes.first_bad(targets) {
-            None => Ok(()),
-            Some(bad) => Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", n.classes.classes))),
+impl CpuFamily for Nll {
+    const HALVES: Halves = Halves::Widened;
+
+    fn reads_programs(&self, dtype: DType) -> bool {
+        dtype.is_float() && !dtype.is_half()
+    }
+
+    /// Refuses a target that is no class.
+    unsafe fn check(n: &Nll, ins: &[Operand<'_>]) -> Result<()> {
+        let targets = view("nll_loss", ins, 1)?;
+        // SAFETY: see above.
+        unsafe {
+            let dense = DenseOperand::cast(&targets, DType::I64)?;
+            let targets = RawSlice::new(dense.ptr().cast::<i64>(), n.classes.outer * n.classes.inner);
+            match n.classes.first_bad(targets) {
+                None => Ok(()),
+                Some(bad) => Err(Error::index(format!("Target {bad} is out of bounds. There are {} classes.", n.classes.classes))),
+            }
         }
     }
-}
 
-pub(super) unsafe fn compute(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let c = &n.classes;
-    let targets = view("nll_loss", ins, 1)?;
-    let weight = if ins.len() > 2 { Some(view("nll_loss", ins, 2)?) } else { None };
-    let losses = if n.adjoint { c.outer * c.classes * c.inner } else { out.numel() };
-    // SAFETY: see above. There is a target for each place beside the classes, and a weight for each class; what is picked lies inside the
-    // input, whatever the targets are.
-    unsafe {
-        let x = OrderedOperand::dense("nll_loss", ins)?;
-        let (dense, weight) = (DenseOperand::cast(&targets, DType::I64)?, weight.as_ref().map(|w| DenseOperand::of(w)).transpose()?);
-        let targets = RawSlice::new(dense.ptr().cast::<i64>(), c.outer * c.inner);
-        float!(x.dtype(), T => {
-            let weight = weight.as_ref().map(|w| RawSlice::new(w.ptr().cast::<T>(), c.classes));
-            let to = std::slice::from_raw_parts_mut(out.ptr().cast::<T>(), losses);
-            match (x.source(), n.adjoint) {
-                (ReduceInput::Memory(g), true) => {
-                    let singles = if c.reduction == NllReduction::None { c.outer * c.inner } else { 1 };
-                    c.backward(RawSlice::new(g.cast::<T>(), singles), targets, weight, to);
-                }
-                (ReduceInput::Memory(p), false) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
-                (ReduceInput::Made(_), true) => return Err(malformed("nll_loss")),
-                (ReduceInput::Made(blocks), false) => match blocks.produce_all() {
-                    Some(_) if !blocks.should_continue() => {}
-                    Some(p) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
-                    None => {
-                        let alone = |i: usize| {
-                            let mut element = <T as Numeric>::ZERO;
-                            let made = blocks.produce(i, 1, (&raw mut element).cast());
-                            if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
-                        };
-                        c.forward(alone, targets, weight, to);
+    unsafe fn compute(n: &Nll, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(n.name(), outs, 0)?;
+        let c = &n.classes;
+        let targets = view("nll_loss", ins, 1)?;
+        let weight = if ins.len() > 2 { Some(view("nll_loss", ins, 2)?) } else { None };
+        let losses = if n.adjoint { c.outer * c.classes * c.inner } else { out.numel() };
+        // SAFETY: see above. There is a target for each place beside the classes, and a weight for each class; what is picked lies inside the
+        // input, whatever the targets are.
+        unsafe {
+            let x = OrderedOperand::dense("nll_loss", ins)?;
+            let (dense, weight) = (DenseOperand::cast(&targets, DType::I64)?, weight.as_ref().map(|w| DenseOperand::of(w)).transpose()?);
+            let targets = RawSlice::new(dense.ptr().cast::<i64>(), c.outer * c.inner);
+            float!(x.dtype(), T => {
+                let weight = weight.as_ref().map(|w| RawSlice::new(w.ptr().cast::<T>(), c.classes));
+                let to = std::slice::from_raw_parts_mut(out.ptr().cast::<T>(), losses);
+                match (x.source(), n.adjoint) {
+                    (ReduceInput::Memory(g), true) => {
+                        let singles = if c.reduction == NllReduction::None { c.outer * c.inner } else { 1 };
+                        c.backward(RawSlice::new(g.cast::<T>(), singles), targets, weight, to);
                     }
-                },
-            }
-        });
+                    (ReduceInput::Memory(p), false) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
+                    (ReduceInput::Made(_), true) => return Err(malformed("nll_loss")),
+                    (ReduceInput::Made(blocks), false) => match blocks.produce_all() {
+                        Some(_) if !blocks.should_continue() => {}
+                        Some(p) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
+                        None => {
+                            let alone = |i: usize| {
+                                let mut element = <T as Numeric>::ZERO;
+                                let made = blocks.produce(i, 1, (&raw mut element).cast());
+                                if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
+                            };
+                            c.forward(alone, targets, weight, to);
+                        }
+                    },
+                }
+            });
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

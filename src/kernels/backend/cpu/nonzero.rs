@@ -1,7 +1,9 @@
 //! The positions of the true elements of a mask (bytes that are not 0).
 
-use crate::backend::contract::{CountedResult, View};
-use crate::backend::cpu::common::operands::DenseOperand;
+use crate::backend::contract::{CountedResult, Operand, View};
+use crate::backend::cpu::common::operands::{DenseOperand, malformed};
+use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::call::{Family, Nonzero};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::host::memory::reserve::zeros;
@@ -101,6 +103,15 @@ impl CountedResult for NonzeroMask<'_> {
         // SAFETY: as for `count_nonzero`; there is room for all that were counted, even if another thread changed the mask after that.
         unsafe { positions(RawSlice::new(self.mask.ptr(), self.x.numel()), self.x.shape, &self.counts, out.ptr().cast()) };
         Ok(())
+    }
+}
+
+impl CpuFamily for Nonzero {
+    const HALVES: Halves = Halves::Taken;
+
+    unsafe fn compute(request: &Nonzero, _ins: &[Operand<'_>], _outs: &[Option<View<'_>>]) -> Result<()> {
+        // Its size is counted first (`Backend::count`).
+        Err(malformed(request.name()))
     }
 }
 

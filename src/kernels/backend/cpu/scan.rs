@@ -5,10 +5,11 @@ use super::copy::copy;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
-use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating};
+use crate::backend::contract::{Operand, Support, View};
+use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating, output};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::reduce::ReduceInput;
-use crate::call::{Scan, ScanKind};
+use crate::call::{Family, Scan, ScanKind};
 use crate::error::Result;
 use crate::host::interrupt;
 use crate::host::memory::reserve::{filled, zeros};
@@ -447,29 +448,43 @@ macro_rules! narrow {
 }
 narrow!(i64 => i64, f64 => f64, f64 => f32);
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(s: &Scan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    // SAFETY: see above.
-    let x = unsafe { OrderedOperand::dense(s.name(), ins)? };
-    let sizes = around(x.shape(), s.dim);
-    if sizes.0 * sizes.1 * sizes.2 == 0 {
-        return Ok(());
+impl CpuFamily for Scan {
+    const HALVES: Halves = Halves::Widened;
+
+    fn support(&self, dtype: DType) -> Support {
+        if dtype.computed() != dtype { Support::Converted("converted to int64 first") } else { Support::Yes }
     }
-    let from = match x.source() {
-        ReduceInput::Memory(p) => p,
-        ReduceInput::Made(blocks) => {
-            // SAFETY: such results are of the elements' type (`reads_programs`), so they are made where the scan writes.
-            unsafe { make(blocks, out.ptr(), sizes.0 * sizes.1 * sizes.2, x.dtype().size()) };
-            if !blocks.should_continue() {
-                return Ok(());
-            }
-            out.ptr().cast_const()
+
+    fn reads_programs(&self, dtype: DType) -> bool {
+        // Elements are made where the scan writes, so both are of one type.
+        !dtype.is_half() && (dtype.is_float() || dtype == DType::I64)
+    }
+
+    unsafe fn compute(s: &Scan, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(s.name(), outs, 0)?;
+        // SAFETY: see above.
+        let x = unsafe { OrderedOperand::dense(s.name(), ins)? };
+        let sizes = around(x.shape(), s.dim);
+        if sizes.0 * sizes.1 * sizes.2 == 0 {
+            return Ok(());
         }
-    };
-    // SAFETY: see above; in place both are of one type.
-    unsafe { scan(s.kind, x.dtype(), sizes, from, out.ptr()) }
+        let from = match x.source() {
+            ReduceInput::Memory(p) => p,
+            ReduceInput::Made(blocks) => {
+                // SAFETY: such results are of the elements' type (`reads_programs`), so they are made where the scan writes.
+                unsafe { make(blocks, out.ptr(), sizes.0 * sizes.1 * sizes.2, x.dtype().size()) };
+                if !blocks.should_continue() {
+                    return Ok(());
+                }
+                out.ptr().cast_const()
+            }
+        };
+        // SAFETY: see above; in place both are of one type.
+        unsafe { scan(s.kind, x.dtype(), sizes, from, out.ptr()) }
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::call::Sort;
 use crate::error::{Error, Result};
 use crate::host::interrupt;
@@ -103,22 +104,26 @@ pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usi
     });
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let x = view("sort", ins, 0)?;
-    let (values, positions) = (output("sort", outs, 0)?, output("sort", outs, 1)?);
-    let sizes = around(x.shape, s.dim);
-    if sizes.1 > u32::MAX as usize {
-        return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
+impl CpuFamily for Sort {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let x = view("sort", ins, 0)?;
+        let (values, positions) = (output("sort", outs, 0)?, output("sort", outs, 1)?);
+        let sizes = around(x.shape, s.dim);
+        if sizes.1 > u32::MAX as usize {
+            return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
+        }
+        // SAFETY: see above.
+        unsafe {
+            let from = numbers(&x)?;
+            typed!(x.dtype, T => sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+        }
+        Ok(())
     }
-    // SAFETY: see above.
-    unsafe {
-        let from = numbers(&x)?;
-        typed!(x.dtype, T => sort::<T>(*s, sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The upper or lower triangles of matrices.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{malformed, view};
+use crate::backend::cpu::common::operands::{malformed, output, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::index::StridedBlock;
-use crate::call::Triangle;
+use crate::call::{Family, Triangle};
 use crate::error::Result;
 use crate::host::interrupt;
 
@@ -64,28 +65,33 @@ unsafe fn triangle_t<T: Copy + Default>(
     }
 }
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(super) unsafe fn compute(t: &Triangle, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let x = view(t.name(), ins, 0)?;
-    let Some(r) = out.shape.len().checked_sub(2) else { return Err(malformed(t.name())) };
-    let (to, from) = (StridedBlock::new(&out.shape[..r], &out.strides[..r]), StridedBlock::new(&out.shape[..r], &x.strides[..r]));
-    let size = out.dtype.size() as isize;
-    for b in 0..out.shape[..r].iter().product() {
-        // SAFETY: each matrix lies inside its array; the arrays are equal or disjoint.
-        unsafe {
-            triangle(
-                (out.ptr().offset(to.offset(b) * size), [out.strides[r], out.strides[r + 1]]),
-                (x.ptr().offset(from.offset(b) * size), [x.strides[r], x.strides[r + 1]]),
-                size as usize,
-                (out.shape[r], out.shape[r + 1]),
-                t.diagonal,
-                t.upper,
-            );
+impl CpuFamily for Triangle {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(t: &Triangle, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(t.name(), outs, 0)?;
+        let x = view(t.name(), ins, 0)?;
+        let Some(r) = out.shape.len().checked_sub(2) else { return Err(malformed(t.name())) };
+        let (to, from) = (StridedBlock::new(&out.shape[..r], &out.strides[..r]), StridedBlock::new(&out.shape[..r], &x.strides[..r]));
+        let size = out.dtype.size() as isize;
+        for b in 0..out.shape[..r].iter().product() {
+            // SAFETY: each matrix lies inside its array; the arrays are equal or disjoint.
+            unsafe {
+                triangle(
+                    (out.ptr().offset(to.offset(b) * size), [out.strides[r], out.strides[r + 1]]),
+                    (x.ptr().offset(from.offset(b) * size), [x.strides[r], x.strides[r + 1]]),
+                    size as usize,
+                    (out.shape[r], out.shape[r + 1]),
+                    t.diagonal,
+                    t.upper,
+                );
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,16 +1,13 @@
 //! A wgpu device as a backend.
 
-use super::common::operands::{self, buffer, output};
-use super::index::scatter::IN_ORDER;
+use super::common::operands::{self, buffer};
+use super::family::{Halves, WgpuFamily};
 use super::pointwise::fused::most_buffers;
-use super::{
-    Buffer, Context, arg_reduce, attention, conv, copy, cumulative_extreme, element_size, fill, gather, grid_sample, index, matmul, mode,
-    nll, nonzero, norm, pointwise, pool, random, recurrent, reduce, resample, scan, softmax, sort, triangle,
-};
+use super::{Buffer, Context, copy, element_size, nonzero, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Memory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
-use crate::call::{GridPass, Request, Write};
+use crate::call::{Request, of_family};
 use crate::error::Result;
 use crate::host::live_memory::BufferKey;
 use crate::host::lock_order::Table;
@@ -54,34 +51,16 @@ fn as_float32(v: View<'_>) -> View<'_> {
     if v.dtype.is_half() { View { dtype: DType::F32, ..v } } else { v }
 }
 
-/// Whether a request on floats of 16 bits runs in the shaders of float32. All do that are not listed here.
-fn runs_in_float32(request: &Request) -> bool {
-    !matches!(request, Request::Fill(_) | Request::Copy | Request::Pointwise(_) | Request::Random(_) | Request::Custom(_))
-}
-
-/// Whether results are written several times, each time made from what was written before. Such results are rounded at the end alone.
-fn accumulates(request: &Request, ins: &[Operand<'_>]) -> bool {
-    // Few positions are processed in order; of many, each element is written once.
-    let positions = || if let Some(Operand::View(v)) = ins.get(1) { v.shape } else { &[] };
-    match request {
-        Request::Recurrent(_) => true,
-        Request::IndexWrite(w) => w.how != Write::Set && positions().iter().product::<usize>() <= IN_ORDER,
-        Request::Scatter(s) => s.how != Write::Set && positions().get(s.dim).is_none_or(|n| *n <= IN_ORDER),
-        Request::GridSample(g) => g.pass == GridPass::ImageGradient,
-        _ => false,
-    }
-}
-
 impl Wgpu {
     /// Runs a request on floats of 16 bits in the shaders of float32: elements are widened when they are read, and results are rounded once,
     /// when they are written.
     ///
     /// # Safety
     /// As for `Backend::run`.
-    unsafe fn in_float32(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+    unsafe fn in_float32(&self, request: &Request, halves: Halves, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let ins: SmallVec<[Operand<'_>; 4]> =
             ins.iter().map(|i| if let Operand::View(v) = i { Operand::View(as_float32(*v)) } else { *i }).collect();
-        if !accumulates(request, &ins) {
+        if halves == Halves::InFloat32 {
             let wide: SmallVec<[Option<View<'_>>; 2]> = outs.iter().map(|o| o.map(as_float32)).collect();
             // SAFETY: the caller's.
             return unsafe { self.run(request, &ins, &wide) };
@@ -108,12 +87,12 @@ impl Wgpu {
             .collect();
         let changed = || outs.iter().zip(&wide).filter_map(|(o, w)| Some((o.as_ref()?, w.as_ref()?))).filter(|(o, _)| o.dtype.is_half());
         for (out, wide) in changed() {
-            copy::compute(&[Operand::View(*out)], operands::view(wide)?)?;
+            copy::copy(operands::view(wide)?, operands::view(out)?)?;
         }
         // SAFETY: the caller's; the new memory has room for the results.
         unsafe { self.run(request, &ins, &wide)? };
         for (out, wide) in changed() {
-            copy::compute(&[Operand::View(*wide)], operands::view(out)?)?;
+            copy::copy(operands::view(out)?, operands::view(wide)?)?;
         }
         Ok(())
     }
@@ -220,11 +199,9 @@ impl Backend for Wgpu {
         if self.0.supports(dtype).is_err() {
             return Support::No("the adapter has no such type");
         }
-        match (defined(self, request, dtype), request) {
-            (Support::No(why), _) => Support::No(why),
-            (_, Request::Custom(_)) => Support::No("custom kernels read memory of the host"),
-            (_, Request::Random(r)) if !random::is_drawn_here(r.distribution, dtype) => Support::Converted("drawn by the host"),
-            (yes, _) => yes,
+        match defined(self, request, dtype) {
+            Support::Yes => of_family!(request, f => f.support(dtype)),
+            no => no,
         }
     }
 
@@ -250,42 +227,14 @@ impl Backend for Wgpu {
     }
 
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let context = &self.0;
-        if let Request::ArgReduce(r) = request {
-            return arg_reduce::compute(context, r, ins, outs);
+        if outs.iter().flatten().any(|o| o.dtype.is_half()) {
+            let halves = of_family!(request, f => f.halves(ins));
+            if halves != Halves::Taken {
+                // SAFETY: the caller's.
+                return unsafe { self.in_float32(request, halves, ins, outs) };
+            }
         }
-        let out = output(outs, 0)?;
-        if out.dtype.is_half() && runs_in_float32(request) {
-            // SAFETY: the caller's.
-            return unsafe { self.in_float32(request, ins, outs) };
-        }
-        match request {
-            Request::Fill(value) => fill::compute(*value, out),
-            Request::Copy => copy::compute(ins, out),
-            Request::Pointwise(p) => pointwise::compute::compute(p, ins, out),
-            Request::Triangle(t) => triangle::compute(t, ins, out),
-            Request::Reduce(r) => reduce::compute::compute(context, r, ins, out),
-            Request::Scan(s) => scan::compute(context, s, ins, out),
-            Request::CumulativeExtreme(c) => cumulative_extreme::compute(c, ins, out, output(outs, 1)?),
-            Request::Sort(s) => sort::compute::compute(s, ins, out, output(outs, 1)?),
-            Request::Mode(m) => mode::compute(context, m, ins, out, output(outs, 1)?),
-            Request::Softmax(s) => softmax::compute(context, s, ins, out),
-            Request::Nll(n) => nll::compute(context, n, ins, out),
-            Request::Norm(n) => norm::compute(n, ins, outs),
-            Request::Attention(a) => attention::attention(a, ins, outs),
-            Request::Conv(c) => conv::compute::compute(c, ins, out),
-            Request::Pool(p) => pool::compute(p, ins, outs),
-            Request::Resample(r) => resample::compute(r, ins, out),
-            Request::GridSample(g) => grid_sample::compute(g, ins, out),
-            Request::Recurrent(r) => recurrent::compute(r, ins, outs),
-            Request::Gemm => matmul::compute(ins, out),
-            Request::IndexRead(i) => index::compute::compute_read(i, ins, out),
-            Request::IndexWrite(w) => index::compute::compute_write(w, ins, out),
-            Request::Gather(a) => gather::compute_gather(a, ins, out),
-            Request::Scatter(s) => gather::compute_scatter(s, ins, out),
-            Request::Random(r) => random::compute(context, r, ins, out),
-            Request::ArgReduce(_) | Request::Nonzero | Request::Custom(_) => Err(not_implemented(request, "wgpu")),
-        }
+        of_family!(request, f => WgpuFamily::compute(f, &self.0, ins, outs))
     }
 
     unsafe fn run_program(&self, program: &Program<'_>) -> Result<()> {
@@ -298,7 +247,7 @@ impl Backend for Wgpu {
 
     unsafe fn count<'a>(&'a self, request: &Request, x: View<'a>) -> Result<Box<dyn CountedResult + 'a>> {
         match request {
-            Request::Nonzero => Ok(Box::new(nonzero::count_nonzero(&x)?)),
+            Request::Nonzero(_) => Ok(Box::new(nonzero::count_nonzero(&x)?)),
             _ => Err(not_implemented(request, "wgpu")),
         }
     }

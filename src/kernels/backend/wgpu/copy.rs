@@ -3,11 +3,15 @@
 use super::pointwise::elementwise::{self, Elementwise};
 use super::wgsl::expr::Formula;
 use super::{BufferView, PointwiseInput};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{operand, output};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::Copying;
 use crate::error::Result;
 use crate::layout::Scalar;
 use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 /// Writes one value everywhere.
 pub fn fill(dst: BufferView<'_>, value: Scalar) -> Result<()> {
@@ -44,9 +48,16 @@ pub fn copy(dst: BufferView<'_>, src: BufferView<'_>) -> Result<()> {
     )
 }
 
-pub(super) fn compute(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    let x = operand(ins, 0)?;
-    copy(out, BufferView { shape: out.shape, ..x })
+impl WgpuFamily for Copying {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::Taken
+    }
+
+    fn compute(_: &Copying, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        let x = operand(ins, 0)?;
+        copy(out, BufferView { shape: out.shape, ..x })
+    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,17 @@
 use super::scan::shares;
 use super::sort::{RowsAlong, ordered};
 use super::{Bindings, BufferView};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load, store, wgsl_type, words,
 };
-use crate::call::CumulativeExtreme;
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{CumulativeExtreme, Family};
 use crate::error::Result;
 use crate::layout::DType;
+use std::sync::Arc;
 
 /// The cumulative maximum (minimum, with `max` false) along `dim` and its position, the last among equal elements. From the first nan on
 /// all values are nan. `values` and `positions` (int64) are row-major, of x's shape.
@@ -137,8 +140,16 @@ if (i == 0u || {better}) {{ best = v; top = k; place = i; }}
     }
 }
 
-pub(super) fn compute(c: &CumulativeExtreme, ins: &[Operand<'_>], values: BufferView<'_>, positions: BufferView<'_>) -> Result<()> {
-    cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
+impl WgpuFamily for CumulativeExtreme {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(c: &CumulativeExtreme, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let values = output(outs, 0)?;
+        let positions = output(outs, 1)?;
+        cummax(c.name(), c.max, values, positions, operand(ins, 0)?, c.dim)
+    }
 }
 
 #[cfg(test)]

@@ -9,16 +9,18 @@ use super::index::scatter as scatter_shares;
 use super::index::scatter::ScatterSource;
 use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView, scratch_size};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, store, store_real, unsupported,
 };
-use crate::call;
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::{GridBorder, GridMode, GridPass, GridSample, Write};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 #[derive(Debug, Hash)]
 struct GridKernel {
@@ -286,9 +288,16 @@ pub fn grid_sample(s: &GridSample, ins: &[BufferView<'_>], out: BufferView<'_>) 
     }
 }
 
-pub(super) fn compute(g: &call::GridSample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
-    grid_sample(g, &from, out)
+impl WgpuFamily for GridSample {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        if self.pass == GridPass::ImageGradient { Halves::Accumulated } else { Halves::InFloat32 }
+    }
+
+    fn compute(g: &GridSample, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 3]>>>()?;
+        grid_sample(g, &from, out)
+    }
 }
 
 #[cfg(test)]

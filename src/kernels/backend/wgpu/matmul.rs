@@ -5,13 +5,17 @@
 
 use super::reduce::{DeviceReducer, reduce};
 use super::{Bindings, Buffer, BufferView, Dispatch, Key};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::strided::{Params, StridedWalk, check, entry_sized, header, param, slots, wgsl};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::Matmul;
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Strides};
 use smallvec::SmallVec;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Workgroups that give each multiprocessor of a large device one. With fewer of them tiles are smaller, and a long sum is cut into several
 /// parts: with more, adding up the parts took longer than they gained (2048 x 2048 on an H100).
@@ -263,8 +267,15 @@ fn by_reduction(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: Buf
     reduce(op, DeviceReducer::Dot, &[a, b], None, &reduced, 0.0, &[out])
 }
 
-pub(super) fn compute(ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    matmul("matmul", operand(ins, 0)?, operand(ins, 1)?, out)
+impl WgpuFamily for Matmul {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(_: &Matmul, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        matmul("matmul", operand(ins, 0)?, operand(ins, 1)?, out)
+    }
 }
 
 #[cfg(test)]

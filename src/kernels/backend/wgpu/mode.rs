@@ -3,10 +3,11 @@
 
 use super::sort::{RowsAlong, ordered};
 use super::{Bindings, BufferView};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::word_kernels::{GROUP, Launch, ParamNames, WordKernel, each, groups, groups_for, load, store, words};
 use crate::backend::wgpu::cumulative_extreme::{nan, numbers, over_lanes, shared};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::backend::wgpu::{Buffer, Context, scratch_size, sort};
 use crate::call::{Mode, Sort};
 use crate::error::Result;
@@ -118,22 +119,25 @@ if (run > most) {{ most = run; best = v; place = b{order}[(s + i * stride) * 2u]
     }
 }
 
-pub(super) fn compute(
-    context: &Arc<Context>,
-    m: &Mode,
-    ins: &[Operand<'_>],
-    values: BufferView<'_>,
-    positions: BufferView<'_>,
-) -> Result<()> {
-    let x = operand(ins, 0)?;
-    let strides = Layout::contiguous_strides(x.shape);
-    let numel: usize = x.shape.iter().product();
-    let (sorted, order) = (Buffer::new(context, numel * scratch_size(x.dtype))?, Buffer::new(context, numel * scratch_size(DType::I64))?);
-    let sorted = BufferView { buffer: &sorted, offset: 0, strides: &strides, ..x };
-    let order = BufferView { buffer: &order, dtype: DType::I64, ..sorted };
-    let keep = x.shape.get(m.dim).copied().unwrap_or(1);
-    sort::sort("mode", sorted, order, x, m.dim, Sort { dim: m.dim, descending: false, keep })?;
-    mode("mode", values, positions, sorted, order, m.dim)
+impl WgpuFamily for Mode {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(m: &Mode, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let values = output(outs, 0)?;
+        let positions = output(outs, 1)?;
+        let x = operand(ins, 0)?;
+        let strides = Layout::contiguous_strides(x.shape);
+        let numel: usize = x.shape.iter().product();
+        let (sorted, order) =
+            (Buffer::new(context, numel * scratch_size(x.dtype))?, Buffer::new(context, numel * scratch_size(DType::I64))?);
+        let sorted = BufferView { buffer: &sorted, offset: 0, strides: &strides, ..x };
+        let order = BufferView { buffer: &order, dtype: DType::I64, ..sorted };
+        let keep = x.shape.get(m.dim).copied().unwrap_or(1);
+        sort::sort("mode", sorted, order, x, m.dim, Sort { dim: m.dim, descending: false, keep })?;
+        mode("mode", values, positions, sorted, order, m.dim)
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use super::pointwise::fused::DeviceProgram;
 use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView};
-use crate::backend::contract::Operand;
+use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;
-use crate::backend::wgpu::common::operands::{Elements, first, operand};
+use crate::backend::wgpu::common::operands::{Elements, first, operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, NONE, ParamNames, ParamValues, ProgramReads, WordKernel, countable, each, groups, groups_for, load_real, number_words,
     scratch, store, store_real, unsupported, words,
 };
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::{Classes, Nll, NllReduction as Reduction};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
@@ -366,17 +367,24 @@ return {NONE};
     }
 }
 
-pub(super) fn compute(context: &Arc<Context>, n: &Nll, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    let targets = operand(ins, 1)?;
-    let weight = if ins.len() > 2 { Some(operand(ins, 2)?) } else { None };
-    let ticket = if n.ticket == 0 { context.ticket("nll_loss") } else { n.ticket };
-    let loss = NllArrays { op: "nll_loss", classes: n.classes, dim: n.dim, targets, weight, real: out.dtype, ticket };
-    let can = |p: &DeviceProgram<'_>| p.can_be_read(context) && !p.reads(targets.buffer) && weight.is_none_or(|w| !p.reads(w.buffer));
-    first(context, ins, can, |x| match x {
-        Elements::Memory(g) if n.adjoint => loss.backward(out, g),
-        Elements::Memory(x) => loss.forward(out, NllInput::Memory(x)),
-        Elements::Made(p, ..) => loss.forward(out, NllInput::Made(p)),
-    })
+impl WgpuFamily for Nll {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(n: &Nll, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        let targets = operand(ins, 1)?;
+        let weight = if ins.len() > 2 { Some(operand(ins, 2)?) } else { None };
+        let ticket = if n.ticket == 0 { context.ticket("nll_loss") } else { n.ticket };
+        let loss = NllArrays { op: "nll_loss", classes: n.classes, dim: n.dim, targets, weight, real: out.dtype, ticket };
+        let can = |p: &DeviceProgram<'_>| p.can_be_read(context) && !p.reads(targets.buffer) && weight.is_none_or(|w| !p.reads(w.buffer));
+        first(context, ins, can, |x| match x {
+            Elements::Memory(g) if n.adjoint => loss.backward(out, g),
+            Elements::Memory(x) => loss.forward(out, NllInput::Memory(x)),
+            Elements::Made(p, ..) => loss.forward(out, NllInput::Made(p)),
+        })
+    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,19 @@
 
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::contract;
-use crate::backend::contract::CountedResult;
-use crate::backend::wgpu::common::operands::view;
+use crate::backend::contract::{CountedResult, Operand};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{foreign, view};
 use crate::backend::wgpu::common::prefix_sum::exclusive;
 use crate::backend::wgpu::common::strided::StridedWalk;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, scratch, store, words,
 };
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{self, Family};
 use crate::error::Result;
 use crate::layout::DType;
+use std::sync::Arc;
 
 /// The number of elements that are not zero, and the data to write their positions.
 pub struct Nonzero<'a> {
@@ -129,6 +133,17 @@ impl CountedResult for NonzeroCount<'_> {
 
     unsafe fn fill(&self, out: contract::View<'_>) -> Result<()> {
         self.0.positions(view(&out)?)
+    }
+}
+
+impl WgpuFamily for call::Nonzero {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(request: &call::Nonzero, _context: &Arc<Context>, _ins: &[Operand<'_>], _outs: &[Option<contract::View<'_>>]) -> Result<()> {
+        // Its size is counted first (`Backend::count`).
+        Err(foreign(request.name()))
     }
 }
 

@@ -5,19 +5,20 @@
 use super::sort::ordered;
 use super::wgsl::types::value;
 use super::{Bindings, BufferView};
-use crate::backend::contract;
-use crate::backend::contract::Operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
 use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, load_real, number_words, store, store_real,
     unsupported, wgsl_type, words,
 };
 use crate::backend::wgpu::cumulative_extreme::nan;
-use crate::call;
-use crate::call::{Pool, PoolDivisor, PoolPass, WindowAxis};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{Family, Pool, PoolDivisor, PoolPass, WindowAxis};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Which divisor the code is for; a fixed one is a parameter.
 #[derive(Debug, Clone, Copy, Hash)]
@@ -395,10 +396,16 @@ pub fn pool(p: &Pool, ins: &[BufferView<'_>], outs: &[BufferView<'_>]) -> Result
     Launch { op: p.op, bindings, numbers, groups: groups_for(count) }.run(out.buffer.context(), &kernel)
 }
 
-pub(super) fn compute(p: &call::Pool, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
-    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
-    let to = (0..p.outputs()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
-    pool(p, &from, &to)
+impl WgpuFamily for Pool {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(p: &Pool, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
+        let to = (0..p.outputs()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 2]>>>()?;
+        pool(p, &from, &to)
+    }
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 
 use super::{Bindings, BufferView};
 use crate::backend::contract::View as HostView;
-use crate::backend::contract::{Backend, Memory, Operand};
+use crate::backend::contract::{Backend, Memory, Operand, Support};
 use crate::backend::cpu::backend::CPU;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::strided::StridedWalk;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WIDE_MUL, WordKernel, countable, each, groups_for, load, store, unsupported, words,
 };
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::backend::wgpu::{Buffer, Context, copy, element_size};
 use crate::call::{Distribution, Random, Request};
 use crate::error::Result;
@@ -333,21 +334,32 @@ pub(super) fn is_drawn_here(d: Distribution, dtype: DType) -> bool {
     draw(if d == Distribution::BernoulliOf { Distribution::Bernoulli { p: 0.5 } } else { d }, &[]).is_ok_and(|d| d.writes(dtype))
 }
 
-pub(super) fn compute(context: &Arc<Context>, r: &Random, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    let draw = draw(r.distribution, ins)?;
-    if draw.writes(out.dtype) {
-        return fill(r.op, out, draw, r.seed, r.start);
+impl WgpuFamily for Random {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::Taken
     }
-    let n: usize = out.shape.iter().product();
-    let here = alloc::Buffer::new(n * out.dtype.size())?;
-    let made = HostView { memory: Memory::Host(here.as_ptr()), offset: 0, shape: &[n], strides: &[1], dtype: out.dtype };
-    // SAFETY: the buffer has room for all numbers; what draws from probabilities is written by the device itself.
-    unsafe { CPU.run(&Request::Random(*r), &[], &[Some(made)])? };
-    let there = Buffer::of(context, n * element_size(out.dtype), out.dtype)?;
-    // SAFETY: all of it was written just now.
-    super::backend::upload(context, unsafe { RawSlice::new(here.as_ptr(), n * out.dtype.size()) }, out.dtype, &there)?;
-    let flat = BufferView { shape: &[n], strides: &[1], ..out };
-    copy::copy(flat, BufferView { buffer: &there, offset: 0, ..flat })
+
+    fn support(&self, dtype: DType) -> Support {
+        if is_drawn_here(self.distribution, dtype) { Support::Yes } else { Support::Converted("drawn by the host") }
+    }
+
+    fn compute(r: &Random, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<HostView<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        let draw = draw(r.distribution, ins)?;
+        if draw.writes(out.dtype) {
+            return fill(r.op, out, draw, r.seed, r.start);
+        }
+        let n: usize = out.shape.iter().product();
+        let here = alloc::Buffer::new(n * out.dtype.size())?;
+        let made = HostView { memory: Memory::Host(here.as_ptr()), offset: 0, shape: &[n], strides: &[1], dtype: out.dtype };
+        // SAFETY: the buffer has room for all numbers; what draws from probabilities is written by the device itself.
+        unsafe { CPU.run(&Request::Random(*r), &[], &[Some(made)])? };
+        let there = Buffer::of(context, n * element_size(out.dtype), out.dtype)?;
+        // SAFETY: all of it was written just now.
+        super::backend::upload(context, unsafe { RawSlice::new(here.as_ptr(), n * out.dtype.size()) }, out.dtype, &there)?;
+        let flat = BufferView { shape: &[n], strides: &[1], ..out };
+        copy::copy(flat, BufferView { buffer: &there, offset: 0, ..flat })
+    }
 }
 
 #[cfg(test)]

@@ -7,14 +7,13 @@
 use super::matmul::matmul;
 use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView, Context, copy, scratch_size};
-use crate::backend::contract;
-use crate::backend::contract::Operand;
+use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::common::operands::{foreign, operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
-use crate::call;
-use crate::call::{Recurrent, RecurrentCell};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{Family, Recurrent, RecurrentCell};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Scalar};
@@ -510,10 +509,16 @@ pub fn recurrent(r: &Recurrent, ins: &[BufferView<'_>], outs: &[BufferView<'_>])
     if r.backward { layer.backward(ins, outs) } else { layer.forward(ins, outs) }
 }
 
-pub(super) fn compute(r: &call::Recurrent, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
-    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 12]>>>()?;
-    let to = (0..outs.len()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 6]>>>()?;
-    recurrent(r, &from, &to)
+impl WgpuFamily for Recurrent {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::Accumulated
+    }
+
+    fn compute(r: &Recurrent, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 12]>>>()?;
+        let to = (0..outs.len()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 6]>>>()?;
+        recurrent(r, &from, &to)
+    }
 }
 
 #[cfg(test)]

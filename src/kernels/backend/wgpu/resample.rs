@@ -3,16 +3,18 @@
 
 use super::wgsl::types::value;
 use super::{Bindings, BufferView};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load_real, scratch, store_real, unsupported,
 };
-use crate::call;
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::Resample;
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
+use std::sync::Arc;
 
 #[derive(Debug, Hash)]
 struct ResampleKernel {
@@ -81,8 +83,15 @@ pub fn resample(r: &Resample, x: BufferView<'_>, out: BufferView<'_>) -> Result<
     Launch { op: r.op, bindings, numbers, groups: groups_for(count) }.run(context, &kernel)
 }
 
-pub(super) fn compute(r: &call::Resample, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    resample(r, operand(ins, 0)?, out)
+impl WgpuFamily for Resample {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(r: &Resample, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        resample(r, operand(ins, 0)?, out)
+    }
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use super::pointwise::fused::DeviceProgram;
 use super::reduce::reducers::DeviceReducer;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
-use crate::backend::contract::Operand;
+use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;
-use crate::backend::wgpu::common::operands::{Elements, first};
+use crate::backend::wgpu::common::operands::{Elements, first, output};
 use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
-use crate::call::{Scan, ScanKind};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{Family, Scan, ScanKind};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -413,16 +414,23 @@ impl ScanRun<'_> {
     }
 }
 
-pub(super) fn compute(context: &Arc<Context>, s: &Scan, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    first(
-        context,
-        ins,
-        |p| p.can_be_read(context),
-        |x| match x {
-            Elements::Memory(x) => scan(s.name(), s.kind, x, s.dim, out),
-            Elements::Made(p, shape, strides) => scan_program(s.name(), s.kind, p, (shape, strides), s.dim, out),
-        },
-    )
+impl WgpuFamily for Scan {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(s: &Scan, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        first(
+            context,
+            ins,
+            |p| p.can_be_read(context),
+            |x| match x {
+                Elements::Memory(x) => scan(s.name(), s.kind, x, s.dim, out),
+                Elements::Made(p, shape, strides) => scan_program(s.name(), s.kind, p, (shape, strides), s.dim, out),
+            },
+        )
+    }
 }
 
 #[cfg(test)]

@@ -13,10 +13,11 @@ use super::reduce::rows::{Meeting, RowTile, tree};
 use super::reduce::{DeviceReducer, reduce};
 use super::wgsl::{types, with_library};
 use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
-use crate::backend::contract::Operand;
+use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;
-use crate::backend::wgpu::common::operands::{Elements, first, operand};
+use crate::backend::wgpu::common::operands::{Elements, first, operand, output};
 use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, element, entry, header, param, slots, unknown, wgsl};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::{Softmax, SoftmaxPass};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Layout};
@@ -504,18 +505,25 @@ impl<'a> SoftmaxRun<'a> {
     }
 }
 
-pub(super) fn compute(context: &Arc<Context>, s: &Softmax, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    let y = if s.pass.backward { Some(operand(ins, 1)?) } else { None };
-    first(
-        context,
-        ins,
-        |_| true,
-        |x| match (x, y) {
-            (Elements::Made(p, ..), y) => softmax_program(s.pass, p, y, s.dim, out),
-            (Elements::Memory(g), Some(y)) => softmax(s.pass, y, s.dim, Some(g), out),
-            (Elements::Memory(x), None) => softmax(s.pass, x, s.dim, None, out),
-        },
-    )
+impl WgpuFamily for Softmax {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(s: &Softmax, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        let y = if s.pass.backward { Some(operand(ins, 1)?) } else { None };
+        first(
+            context,
+            ins,
+            |_| true,
+            |x| match (x, y) {
+                (Elements::Made(p, ..), y) => softmax_program(s.pass, p, y, s.dim, out),
+                (Elements::Memory(g), Some(y)) => softmax(s.pass, y, s.dim, Some(g), out),
+                (Elements::Memory(x), None) => softmax(s.pass, x, s.dim, None, out),
+            },
+        )
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! Upper and lower triangles of matrices.
 
 use super::{Bindings, BufferView};
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::operand;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
+use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::strided::StridedWalk;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WordKernel, countable, each, groups_for, load, store, wgsl_type, words,
 };
-use crate::call::Triangle;
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{Family, Triangle};
 use crate::error::Result;
+use std::sync::Arc;
 
 /// Copies a matrix for each of the leading dimensions, keeping what lies on and above (`upper`) or on and below the `diagonal`-th
 /// diagonal; the rest becomes zero. Both have one shape; `out` may be `x` itself.
@@ -58,8 +61,15 @@ if (i32(column) - i32(row) {keeps} bitcast<i32>({diagonal})) {{ v = {value}; }}
     }
 }
 
-pub(super) fn compute(t: &Triangle, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    triangle(t.name(), out, operand(ins, 0)?, t.diagonal, t.upper)
+impl WgpuFamily for Triangle {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(t: &Triangle, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        triangle(t.name(), out, operand(ins, 0)?, t.diagonal, t.upper)
+    }
 }
 
 #[cfg(test)]

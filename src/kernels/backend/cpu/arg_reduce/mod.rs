@@ -2,7 +2,7 @@
 //!
 //! A group of rows is first reduced to its extreme value, as fast as any reduction. Only where that value is better than the best so far is
 //! the group searched for its position. In random data the k-th group is searched with probability 1/k. The traversal is not generic: it
-//! calls the loops that depend on the element type through a table.
+//! calls the loops that depend on the element type through a table. Not here: running extremes (`cumulative_extreme`).
 
 pub(super) mod compute;
 mod narrow;

@@ -5,7 +5,8 @@ use crate::backend::cpu::attention;
 use crate::backend::cpu::attention::{AttentionJob, AttentionMask, GradientSources};
 use crate::backend::cpu::common::blocks::{BlockElement, Strided4};
 use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, output, view};
-use crate::call::{Attention, AttentionPass};
+use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::call::{Attention, AttentionPass, Family};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 
@@ -46,43 +47,45 @@ impl<'a> DenseRows<'a> {
     }
 }
 
-/// # Safety
-/// As for `Backend::run`.
-pub(in crate::backend::cpu) unsafe fn compute(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let op = a.name();
-    let back = usize::from(a.pass == AttentionPass::Backward);
-    let out = output(op, outs, 0)?;
-    let (k, v) = (view(op, ins, 1 + back)?, view(op, ins, 2 + back)?);
-    let mask = if a.mask { Some(view(op, ins, if back == 1 { 6 } else { 3 })?) } else { None };
-    // SAFETY: the caller's, all of them; `Attention` describes operands and outputs.
-    unsafe {
-        let q = DenseRows::of(op, &view(op, ins, back)?)?;
-        float!(out.dtype, T => {
-            let mask = match &mask {
-                None => AttentionMask::Nothing,
-                Some(m) if m.dtype == DType::Bool => AttentionMask::Bool(strided(op, m)?),
-                Some(m) if m.dtype == out.dtype => AttentionMask::Number(strided(op, m)?),
-                Some(_) => return Err(malformed(op)),
-            };
-            let job = AttentionJob {
-                shape: a.shape,
-                scale: <T as BlockElement>::narrow(a.scale.to_f64()),
-                causal: a.causal,
-                q: q.strided::<T>(),
-                k: strided(op, &k)?,
-                v: strided(op, &v)?,
-                mask,
-                row_steps: a.row_steps(),
-            };
-            match a.pass {
-                AttentionPass::Forward => attention::forward(&job, out.ptr().cast(), output(op, outs, 1)?.ptr().cast()),
-                AttentionPass::Backward => {
-                    let (g, o) = (DenseRows::of(op, &view(op, ins, 0)?)?, DenseRows::of(op, &view(op, ins, 4)?)?);
-                    let from = GradientSources { g: g.strided(), o: o.strided(), lse: strided(op, &view(op, ins, 5)?)? };
-                    let to = [out.ptr().cast(), output(op, outs, 1)?.ptr().cast(), output(op, outs, 2)?.ptr().cast()];
-                    attention::backward(&job, &from, to)
+impl CpuFamily for Attention {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let op = a.name();
+        let back = usize::from(a.pass == AttentionPass::Backward);
+        let out = output(op, outs, 0)?;
+        let (k, v) = (view(op, ins, 1 + back)?, view(op, ins, 2 + back)?);
+        let mask = if a.mask { Some(view(op, ins, if back == 1 { 6 } else { 3 })?) } else { None };
+        // SAFETY: the caller's, all of them; `Attention` describes operands and outputs.
+        unsafe {
+            let q = DenseRows::of(op, &view(op, ins, back)?)?;
+            float!(out.dtype, T => {
+                let mask = match &mask {
+                    None => AttentionMask::Nothing,
+                    Some(m) if m.dtype == DType::Bool => AttentionMask::Bool(strided(op, m)?),
+                    Some(m) if m.dtype == out.dtype => AttentionMask::Number(strided(op, m)?),
+                    Some(_) => return Err(malformed(op)),
+                };
+                let job = AttentionJob {
+                    shape: a.shape,
+                    scale: <T as BlockElement>::narrow(a.scale.to_f64()),
+                    causal: a.causal,
+                    q: q.strided::<T>(),
+                    k: strided(op, &k)?,
+                    v: strided(op, &v)?,
+                    mask,
+                    row_steps: a.row_steps(),
+                };
+                match a.pass {
+                    AttentionPass::Forward => attention::forward(&job, out.ptr().cast(), output(op, outs, 1)?.ptr().cast()),
+                    AttentionPass::Backward => {
+                        let (g, o) = (DenseRows::of(op, &view(op, ins, 0)?)?, DenseRows::of(op, &view(op, ins, 4)?)?);
+                        let from = GradientSources { g: g.strided(), o: o.strided(), lse: strided(op, &view(op, ins, 5)?)? };
+                        let to = [out.ptr().cast(), output(op, outs, 1)?.ptr().cast(), output(op, outs, 2)?.ptr().cast()];
+                        attention::backward(&job, &from, to)
+                    }
                 }
-            }
-        })
+            })
+        }
     }
 }

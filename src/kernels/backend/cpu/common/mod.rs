@@ -1,4 +1,5 @@
 //! What kernels of several families share: operands as they are found in memory, conversions, epilogues, blocks of matrices.
+//! Not here: kernels of a family.
 
 pub mod blocks;
 pub mod cast;

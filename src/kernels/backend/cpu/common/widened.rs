@@ -3,29 +3,11 @@
 use crate::backend::contract::{Backend, Memory, Operand, View};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::copy::copy;
-use crate::call::{Provenance, Request};
+use crate::call::Request;
 use crate::error::Result;
 use crate::host::memory::alloc::Buffer;
 use crate::layout::{DType, Dims, Layout, Strides};
 use smallvec::SmallVec;
-
-/// Whether the request's kernels are for wider floats alone. Elements of 16 bits that only move are moved as they lie.
-pub(in crate::backend::cpu) fn is_needed(request: &Request) -> bool {
-    // Their kernels read and write elements of 16 bits, or call `run` themselves. What is not listed here is converted, which is always right.
-    let takes_halves = matches!(
-        request,
-        Request::Fill(_)
-            | Request::Conv(_)
-            | Request::Gemm
-            | Request::Pointwise(_)
-            | Request::Reduce(_)
-            | Request::ArgReduce(_)
-            | Request::Nonzero
-            | Request::Random(_)
-            | Request::Custom(_)
-    );
-    request.provenance() != Provenance::Moved && !takes_halves
-}
 
 /// A view's elements in float32, without the repetitions of broadcast dimensions.
 struct WideView {

@@ -2,9 +2,10 @@
 
 use crate::backend::contract::{Operand, Program, View};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
-use crate::backend::cpu::common::operands::{DenseOperand, runner, typed, view};
+use crate::backend::cpu::common::operands::{DenseOperand, output, runner, typed, view};
 use crate::backend::cpu::common::widened;
 use crate::backend::cpu::conv;
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::call::{Conv, ConvPass, Request};
 use crate::error::Result;
 use crate::layout::{BF16, DType, F16};
@@ -17,7 +18,6 @@ use std::sync::atomic::Ordering;
 
 /// A convolution with a program as its epilogue.
 pub(in crate::backend::cpu) unsafe fn compute_with_epilogue(
-    request: &Request,
     c: &Conv,
     ins: &[Operand<'_>],
     out: View<'_>,
@@ -32,7 +32,7 @@ pub(in crate::backend::cpu) unsafe fn compute_with_epilogue(
         // computed again in another way.
         let is_read = |to: *mut u8| program.inputs.iter().any(|i| i.memory.address() == to);
         let may_repeat = program.outputs.iter().all(|(_, to)| to.address() == out.ptr() || !is_read(to.address()));
-        compute(request, c, ins, out, Some(&epilogue).filter(|_| may_repeat))?;
+        compute(c, ins, out, Some(&epilogue).filter(|_| may_repeat))?;
         if !epilogue.has_run() {
             runner.run(&|| (program.should_continue)());
         }
@@ -41,13 +41,7 @@ pub(in crate::backend::cpu) unsafe fn compute_with_epilogue(
     Ok(())
 }
 
-pub(in crate::backend::cpu) unsafe fn compute(
-    request: &Request,
-    c: &Conv,
-    ins: &[Operand<'_>],
-    out: View<'_>,
-    epilogue: Option<&ImageEpilogue<'_>>,
-) -> Result<()> {
+unsafe fn compute(c: &Conv, ins: &[Operand<'_>], out: View<'_>, epilogue: Option<&ImageEpilogue<'_>>) -> Result<()> {
     {
         let views = (0..ins.len()).map(|k| view(c.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
         // SAFETY: see above.
@@ -86,5 +80,18 @@ pub(in crate::backend::cpu) unsafe fn compute(
         }
     }
     // SAFETY: see above.
-    unsafe { widened::run(request, ins, &[Some(out)]) }
+    unsafe { widened::run(&Request::Conv(*c), ins, &[Some(out)]) }
+}
+
+impl CpuFamily for Conv {
+    const HALVES: Halves = Halves::Taken;
+
+    fn takes_epilogue(&self, ins: &[View<'_>]) -> bool {
+        ins.first().is_some_and(|x| x.dtype.is_float()) && conv::is_packed(&self.shape)
+    }
+
+    unsafe fn compute(c: &Conv, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { compute(c, ins, output(c.op, outs, 0)?, None) }
+    }
 }

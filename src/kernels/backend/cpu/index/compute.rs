@@ -2,17 +2,18 @@
 //! cause accesses out of bounds.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::index;
 use crate::backend::cpu::index::{IndexedRows, StridedBlock, add_offsets};
-use crate::call::{Bounds, IndexPlan, IndexWrite};
+use crate::call::{Bounds, Family, IndexPlan, IndexWrite};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc::Buffer;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
 use smallvec::SmallVec;
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
 /// The distance of each position from the array's first element, in elements.
@@ -61,31 +62,41 @@ fn rows<'a>(i: &IndexPlan, x: &View<'_>, offsets: &'a [i64]) -> IndexedRows<'a> 
     IndexedRows { outer: block(&before), offsets, inner: block(&after) }
 }
 
-pub(in crate::backend::cpu) unsafe fn compute_read(i: &IndexPlan, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let x = view(i.bounds.name(), ins, 0)?;
-    // SAFETY: see above; the offsets were checked against the array's sizes.
-    unsafe {
-        let offsets = offsets(i, &x, &ins[1..])?;
-        index::take(out.ptr(), x.ptr(), x.dtype, &rows(i, &x, offsets.get()));
+impl CpuFamily for IndexPlan {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(i: &IndexPlan, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(i.name(), outs, 0)?;
+        let x = view(i.bounds.name(), ins, 0)?;
+        // SAFETY: see above; the offsets were checked against the array's sizes.
+        unsafe {
+            let offsets = offsets(i, &x, &ins[1..])?;
+            index::take(out.ptr(), x.ptr(), x.dtype, &rows(i, &x, offsets.get()));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
-pub(in crate::backend::cpu) unsafe fn compute_write(w: &IndexWrite, ins: &[Operand<'_>], x: View<'_>) -> Result<()> {
-    let values = view(w.index.bounds.name(), ins, 0)?;
-    let single = values.strides.iter().zip(values.shape).all(|(s, n)| *s == 0 || *n == 1);
-    // SAFETY: see above; the offsets were checked against the array's sizes.
-    unsafe {
-        let offsets = offsets(&w.index, &x, &ins[1..])?;
-        if values.shape.contains(&0) {
-            return Ok(());
+impl CpuFamily for IndexWrite {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(w: &IndexWrite, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let x = output(w.name(), outs, 0)?;
+        let values = view(w.index.bounds.name(), ins, 0)?;
+        let single = values.strides.iter().zip(values.shape).all(|(s, n)| *s == 0 || *n == 1);
+        // SAFETY: see above; the offsets were checked against the array's sizes.
+        unsafe {
+            let offsets = offsets(&w.index, &x, &ins[1..])?;
+            if values.shape.contains(&0) {
+                return Ok(());
+            }
+            if single {
+                index::put(x.ptr(), values.ptr(), true, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
+            } else {
+                let values = DenseOperand::of(&values)?;
+                index::put(x.ptr(), values.ptr(), false, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
+            }
         }
-        if single {
-            index::put(x.ptr(), values.ptr(), true, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
-        } else {
-            let values = DenseOperand::of(&values)?;
-            index::put(x.ptr(), values.ptr(), false, x.dtype, w.how, &rows(&w.index, &x, offsets.get()));
-        }
+        Ok(())
     }
-    Ok(())
 }

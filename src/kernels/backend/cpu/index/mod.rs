@@ -1,7 +1,7 @@
 //! Kernels that read and write rows at offsets given by data.
 //!
 //! Where two positions may name the same element, writes happen in the order of the positions: the last one wins, and sums are added in the
-//! same order for any number of threads. Work is only split between threads where their writes cannot overlap.
+//! same order for any number of threads. Work is only split between threads where their writes cannot overlap. Not here: positions along one dimension (`gather`).
 
 pub(super) mod compute;
 

@@ -5,13 +5,14 @@
 use crate::backend::contract::{Operand, Program, View};
 use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::epilogue::Epilogue;
-use crate::backend::cpu::common::operands::{DenseOperand, malformed, runner, view};
+use crate::backend::cpu::common::operands::{DenseOperand, malformed, output, runner, view};
 use crate::backend::cpu::common::widened;
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::matmul;
 use crate::backend::cpu::matmul::packed::{Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
 use crate::backend::cpu::matmul::{FloatProduct, packed};
-use crate::call::Request;
+use crate::call::{Matmul, Request};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc::Buffer;
 use crate::host::threads::SharedPointer;
@@ -41,7 +42,7 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
     let count = batch.iter().product();
     if a.dtype.is_half() && !is_packed([a, b]) {
         // SAFETY: the caller's.
-        return unsafe { widened::run(&Request::Gemm, ins, &[Some(out)]) };
+        return unsafe { widened::run(&Request::Matmul(Matmul), ins, &[Some(out)]) };
     }
     let bias = if ins.len() > 2 { Some(view("matmul", ins, 2)?) } else { None };
     if program.is_some() || a.dtype.is_half() {
@@ -204,5 +205,18 @@ impl PackedGemm<'_> {
             self.products::<f32>(factors, bias, Some(&epilogue), sums.as_ptr().cast());
         }
         Ok(())
+    }
+}
+
+impl CpuFamily for Matmul {
+    const HALVES: Halves = Halves::Taken;
+
+    fn takes_epilogue(&self, ins: &[View<'_>]) -> bool {
+        matches!(ins, [a, b, ..] if is_packed([*a, *b]))
+    }
+
+    unsafe fn compute(_: &Matmul, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        // SAFETY: the caller's.
+        unsafe { compute(ins, output("matmul", outs, 0)?, None) }
     }
 }

@@ -2,59 +2,66 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::pool;
 use crate::call::{Pool, PoolPass};
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
 
-// SAFETY, of every function here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
+// SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
 // that the request's family describes, and outputs overlap nothing else.
 
-pub(in crate::backend::cpu) unsafe fn compute(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let views = (0..ins.len()).map(|k| view(p.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 2]>>>()?;
-    // SAFETY: see above.
-    let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 2]>>>()?;
-    let out = output(p.op, outs, 0)?;
-    let from = |k: usize| dense[k].ptr();
-    // SAFETY: see above; `Pool` describes operands and outputs.
-    unsafe {
-        match p.pass {
-            PoolPass::Max { indices, given } => {
-                let at = match if indices { Some(output(p.op, outs, 1)?) } else { None } {
-                    None => pool::Places::Nowhere,
-                    Some(v) if v.dtype == DType::U8 => pool::Places::taps(v.ptr()),
-                    Some(v) => pool::Places::positions(v.ptr().cast()),
-                };
-                let starts = if given { from(1).cast() } else { std::ptr::null() };
-                match out.dtype {
-                    DType::F32 => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
-                    DType::F64 => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
-                    _ => typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?),
+impl CpuFamily for Pool {
+    const HALVES: Halves = Halves::Widened;
+
+    unsafe fn compute(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let views = (0..ins.len()).map(|k| view(p.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 2]>>>()?;
+        // SAFETY: see above.
+        let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 2]>>>()?;
+        let out = output(p.op, outs, 0)?;
+        let from = |k: usize| dense[k].ptr();
+        // SAFETY: see above; `Pool` describes operands and outputs.
+        unsafe {
+            match p.pass {
+                PoolPass::Max { indices, given } => {
+                    let at = match if indices { Some(output(p.op, outs, 1)?) } else { None } {
+                        None => pool::Places::Nowhere,
+                        Some(v) if v.dtype == DType::U8 => pool::Places::taps(v.ptr()),
+                        Some(v) => pool::Places::positions(v.ptr().cast()),
+                    };
+                    let starts = if given { from(1).cast() } else { std::ptr::null() };
+                    match out.dtype {
+                        DType::F32 => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
+                        DType::F64 => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
+                        _ => typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?),
+                    }
                 }
+                PoolPass::MaxAdjoint if views[1].dtype == DType::U8 => {
+                    float!(out.dtype, T => pool::max_adjoint_of_taps::<T>(p, from(0).cast(), from(1), out.ptr().cast())?);
+                }
+                PoolPass::MaxAdjoint => {
+                    float!(out.dtype, T => pool::max_adjoint::<T>(p, from(0).cast(), from(1).cast(), out.ptr().cast())?)
+                }
+                PoolPass::Average(divisor) => match out.dtype {
+                    DType::F32 => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    DType::F64 => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    DType::I64 => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    d => return Err(not_floating(d)),
+                },
+                PoolPass::AverageAdjoint(divisor) => {
+                    float!(out.dtype, T => pool::average_adjoint::<T>(p, divisor, from(0).cast(), out.ptr().cast()));
+                }
+                PoolPass::Unfold => match out.dtype.size() {
+                    1 => pool::unfold::<u8>(p, from(0), out.ptr(), 0),
+                    2 => pool::unfold::<u16>(p, from(0).cast(), out.ptr().cast(), 0),
+                    4 => pool::unfold::<u32>(p, from(0).cast(), out.ptr().cast(), 0),
+                    8 => pool::unfold::<u64>(p, from(0).cast(), out.ptr().cast(), 0),
+                    _ => return Err(malformed(p.op)),
+                },
+                PoolPass::Fold => float!(out.dtype, T => pool::fold::<T>(p, from(0).cast(), out.ptr().cast())),
             }
-            PoolPass::MaxAdjoint if views[1].dtype == DType::U8 => {
-                float!(out.dtype, T => pool::max_adjoint_of_taps::<T>(p, from(0).cast(), from(1), out.ptr().cast())?);
-            }
-            PoolPass::MaxAdjoint => float!(out.dtype, T => pool::max_adjoint::<T>(p, from(0).cast(), from(1).cast(), out.ptr().cast())?),
-            PoolPass::Average(divisor) => match out.dtype {
-                DType::F32 => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
-                DType::F64 => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
-                DType::I64 => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
-                d => return Err(not_floating(d)),
-            },
-            PoolPass::AverageAdjoint(divisor) => {
-                float!(out.dtype, T => pool::average_adjoint::<T>(p, divisor, from(0).cast(), out.ptr().cast()));
-            }
-            PoolPass::Unfold => match out.dtype.size() {
-                1 => pool::unfold::<u8>(p, from(0), out.ptr(), 0),
-                2 => pool::unfold::<u16>(p, from(0).cast(), out.ptr().cast(), 0),
-                4 => pool::unfold::<u32>(p, from(0).cast(), out.ptr().cast(), 0),
-                8 => pool::unfold::<u64>(p, from(0).cast(), out.ptr().cast(), 0),
-                _ => return Err(malformed(p.op)),
-            },
-            PoolPass::Fold => float!(out.dtype, T => pool::fold::<T>(p, from(0).cast(), out.ptr().cast())),
         }
+        Ok(())
     }
-    Ok(())
 }

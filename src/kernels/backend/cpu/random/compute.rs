@@ -1,113 +1,117 @@
 //! Random numbers of every distribution and dtype.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
-use crate::call::{Distribution, Random, below};
+use crate::call::{Distribution, Family, Random, below};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{BF16, DType, F16};
 
-/// # Safety
-/// As for `Backend::run`.
-pub(in crate::backend::cpu) unsafe fn compute(r: &Random, ins: &[Operand<'_>], out: View<'_>) -> Result<()> {
-    let (n, p) = (out.numel(), out.ptr());
-    macro_rules! go {
-        ($T:ty, $draw:ty, $kind:expr, $f:expr) => {
-            // SAFETY: the output is dense and writable for n elements of the type.
-            unsafe { fill::<$draw, _, $T>(p.cast(), n, r.seed, r.start, $kind, $f) }
-        };
-    }
-    macro_rules! hits {
-        ($hit:expr) => {
-            match out.dtype {
-                DType::Bool | DType::U8 | DType::I8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
-                DType::I16 => go!(i16, f64, Uniform, |i, u| i16::from($hit(i, u))),
-                DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
-                DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
-                DType::F16 => go!(F16, f64, Uniform, |i, u| F16(if $hit(i, u) { 0x3c00 } else { 0 })),
-                DType::BF16 => go!(BF16, f64, Uniform, |i, u| BF16(if $hit(i, u) { 0x3f80 } else { 0 })),
-                DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
-                DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from($hit(i, u)))),
-            }
-        };
-    }
-    // Half the distance of the numbers below 1 is rounded up to 1, which is outside.
-    macro_rules! halves {
-        ($H:ident) => {
-            match r.distribution {
-                Distribution::Uniform { from, to } => {
-                    let (a, w) = (from as f32, (to - from) as f32);
-                    let to = $H::from_f32(to as f32).to_f32();
-                    return Ok(go!($H, f32, Uniform, move |_, u: f32| {
-                        let v = $H::from_f32(a + u * w);
-                        if v.to_f32() < to || w == 0.0 { v } else { v.below($H::from_f32(a)) }
-                    }));
+impl CpuFamily for Random {
+    const HALVES: Halves = Halves::Taken;
+
+    unsafe fn compute(r: &Random, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(r.name(), outs, 0)?;
+        let (n, p) = (out.numel(), out.ptr());
+        macro_rules! go {
+            ($T:ty, $draw:ty, $kind:expr, $f:expr) => {
+                // SAFETY: the output is dense and writable for n elements of the type.
+                unsafe { fill::<$draw, _, $T>(p.cast(), n, r.seed, r.start, $kind, $f) }
+            };
+        }
+        macro_rules! hits {
+            ($hit:expr) => {
+                match out.dtype {
+                    DType::Bool | DType::U8 | DType::I8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
+                    DType::I16 => go!(i16, f64, Uniform, |i, u| i16::from($hit(i, u))),
+                    DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
+                    DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
+                    DType::F16 => go!(F16, f64, Uniform, |i, u| F16(if $hit(i, u) { 0x3c00 } else { 0 })),
+                    DType::BF16 => go!(BF16, f64, Uniform, |i, u| BF16(if $hit(i, u) { 0x3f80 } else { 0 })),
+                    DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
+                    DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from($hit(i, u)))),
                 }
-                Distribution::Normal { mean, std } => {
-                    return Ok(go!($H, f32, Normal, move |_, z: f32| $H::from_f32(mean as f32 + z * std as f32)));
+            };
+        }
+        // Half the distance of the numbers below 1 is rounded up to 1, which is outside.
+        macro_rules! halves {
+            ($H:ident) => {
+                match r.distribution {
+                    Distribution::Uniform { from, to } => {
+                        let (a, w) = (from as f32, (to - from) as f32);
+                        let to = $H::from_f32(to as f32).to_f32();
+                        return Ok(go!($H, f32, Uniform, move |_, u: f32| {
+                            let v = $H::from_f32(a + u * w);
+                            if v.to_f32() < to || w == 0.0 { v } else { v.below($H::from_f32(a)) }
+                        }));
+                    }
+                    Distribution::Normal { mean, std } => {
+                        return Ok(go!($H, f32, Normal, move |_, z: f32| $H::from_f32(mean as f32 + z * std as f32)));
+                    }
+                    Distribution::Exponential { rate } => {
+                        return Ok(go!($H, f64, Exponential, move |_, e: f64| $H::from_f32((e / rate) as f32)));
+                    }
+                    _ => {}
                 }
-                Distribution::Exponential { rate } => {
-                    return Ok(go!($H, f64, Exponential, move |_, e: f64| $H::from_f32((e / rate) as f32)));
+            };
+        }
+        match out.dtype {
+            DType::F16 => halves!(F16),
+            DType::BF16 => halves!(BF16),
+            _ => {}
+        }
+        let single = out.dtype == DType::F32;
+        match r.distribution {
+            Distribution::Uniform { from, to } if single => {
+                let (a, w) = (from as f32, (to - from) as f32);
+                // Rounding may reach `to` itself, which is outside.
+                let (to, below) = (to as f32, (to as f32).next_down().max(a));
+                go!(f32, f32, Uniform, move |_, u: f32| {
+                    let v = a + u * w;
+                    if v >= to { below } else { v }
+                });
+            }
+            Distribution::Uniform { from, to } => {
+                let below = to.next_down().max(from);
+                go!(f64, f64, Uniform, move |_, u: f64| {
+                    let v = from + u * (to - from);
+                    if v >= to { below } else { v }
+                });
+            }
+            Distribution::Normal { mean, std } if single => go!(f32, f32, Normal, move |_, z: f32| mean as f32 + z * std as f32),
+            Distribution::Normal { mean, std } => go!(f64, f64, Normal, move |_, z: f64| mean + z * std),
+            Distribution::Exponential { rate } if single => go!(f32, f64, Exponential, move |_, e: f64| (e / rate) as f32),
+            Distribution::Exponential { rate } => go!(f64, f64, Exponential, move |_, e: f64| e / rate),
+            Distribution::Bernoulli { p: chance } => {
+                let hit = move |_: usize, u: f64| u < chance;
+                hits!(hit);
+            }
+            Distribution::BernoulliOf => {
+                let chances = view(r.op, ins, 0)?;
+                // SAFETY: the caller's.
+                let chances = unsafe { DenseOperand::cast(&chances, DType::F64)? };
+                // SAFETY: the caller's: as many probabilities as numbers.
+                let chances = unsafe { RawSlice::new(chances.ptr().cast::<f64>(), n) };
+                let hit = |i: usize, u: f64| u < chances.get(i).unwrap_or(0.0);
+                hits!(hit);
+            }
+            Distribution::Integers { from, range } => {
+                let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
+                match out.dtype {
+                    DType::Bool => go!(u8, u64, Bits, |i, b| u8::from(at(i, b) != 0)),
+                    DType::U8 | DType::I8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
+                    DType::I16 => go!(i16, u64, Bits, |i, b| at(i, b) as i16),
+                    DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
+                    DType::I64 => go!(i64, u64, Bits, at),
+                    DType::F16 => go!(F16, u64, Bits, |i, b| F16::from_f32(at(i, b) as f32)),
+                    DType::BF16 => go!(BF16, u64, Bits, |i, b| BF16::from_f32(at(i, b) as f32)),
+                    DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
+                    DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
                 }
-                _ => {}
-            }
-        };
-    }
-    match out.dtype {
-        DType::F16 => halves!(F16),
-        DType::BF16 => halves!(BF16),
-        _ => {}
-    }
-    let single = out.dtype == DType::F32;
-    match r.distribution {
-        Distribution::Uniform { from, to } if single => {
-            let (a, w) = (from as f32, (to - from) as f32);
-            // Rounding may reach `to` itself, which is outside.
-            let (to, below) = (to as f32, (to as f32).next_down().max(a));
-            go!(f32, f32, Uniform, move |_, u: f32| {
-                let v = a + u * w;
-                if v >= to { below } else { v }
-            });
-        }
-        Distribution::Uniform { from, to } => {
-            let below = to.next_down().max(from);
-            go!(f64, f64, Uniform, move |_, u: f64| {
-                let v = from + u * (to - from);
-                if v >= to { below } else { v }
-            });
-        }
-        Distribution::Normal { mean, std } if single => go!(f32, f32, Normal, move |_, z: f32| mean as f32 + z * std as f32),
-        Distribution::Normal { mean, std } => go!(f64, f64, Normal, move |_, z: f64| mean + z * std),
-        Distribution::Exponential { rate } if single => go!(f32, f64, Exponential, move |_, e: f64| (e / rate) as f32),
-        Distribution::Exponential { rate } => go!(f64, f64, Exponential, move |_, e: f64| e / rate),
-        Distribution::Bernoulli { p: chance } => {
-            let hit = move |_: usize, u: f64| u < chance;
-            hits!(hit);
-        }
-        Distribution::BernoulliOf => {
-            let chances = view(r.op, ins, 0)?;
-            // SAFETY: the caller's.
-            let chances = unsafe { DenseOperand::cast(&chances, DType::F64)? };
-            // SAFETY: the caller's: as many probabilities as numbers.
-            let chances = unsafe { RawSlice::new(chances.ptr().cast::<f64>(), n) };
-            let hit = |i: usize, u: f64| u < chances.get(i).unwrap_or(0.0);
-            hits!(hit);
-        }
-        Distribution::Integers { from, range } => {
-            let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
-            match out.dtype {
-                DType::Bool => go!(u8, u64, Bits, |i, b| u8::from(at(i, b) != 0)),
-                DType::U8 | DType::I8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
-                DType::I16 => go!(i16, u64, Bits, |i, b| at(i, b) as i16),
-                DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
-                DType::I64 => go!(i64, u64, Bits, at),
-                DType::F16 => go!(F16, u64, Bits, |i, b| F16::from_f32(at(i, b) as f32)),
-                DType::BF16 => go!(BF16, u64, Bits, |i, b| BF16::from_f32(at(i, b) as f32)),
-                DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
-                DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
             }
         }
+        Ok(())
     }
-    Ok(())
 }

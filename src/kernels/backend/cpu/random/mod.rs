@@ -1,6 +1,7 @@
 //! Philox4x32-10, a counter-based generator: the i-th number depends on seed, stream and i alone, so any thread can compute it.
 //!
-//! J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
+//! J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011). Not here: which numbers
+//! of the stream belong to an operation (`ops/random.rs`).
 
 pub(super) mod compute;
 

@@ -1,4 +1,5 @@
 //! Weighted sums along one axis of row-major elements seen as (outer, n, inner).
+//! Not here: the weights (`ops/resample.rs`).
 
 pub(super) mod compute;
 pub mod bytes;

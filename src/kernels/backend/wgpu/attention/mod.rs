@@ -26,14 +26,17 @@ use super::common::operands::{foreign, operand, output};
 use super::wgsl::types::{from_words, value};
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::Context;
 use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, countable, groups_for, load_real, number_words, scratch, unsupported, words,
 };
-use crate::call::{Attention, AttentionPass, AttentionShape};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::call::{Attention, AttentionPass, AttentionShape, Family};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
 use along::{ALONG_QUERIES, AttentionAlong};
 use each::AttentionEach;
+use std::sync::Arc;
 use tile::{AttentionTile, TILES};
 
 /// What a shader makes.
@@ -231,38 +234,43 @@ impl AttentionRun<'_> {
     }
 }
 
-/// Runs a pass. Outputs have the shapes that the request says, row-major.
-pub(super) fn attention(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-    let all = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<Vec<_>>>()?;
-    let out = output(outs, 0)?;
-    let real = out.dtype;
-    if !matches!(real, DType::F32 | DType::F64) {
-        return Err(unsupported(a.name(), real));
+impl WgpuFamily for Attention {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
     }
-    match (a.pass, &all[..]) {
-        (AttentionPass::Forward, [q, k, v, mask @ ..]) => {
-            let run = AttentionRun { a, real, from: [Some(*q), Some(*k), Some(*v), None, None, None], mask: mask.first().copied() };
-            let lse = output(outs, 1)?;
-            run.run(AttentionResult::Forward, (out.buffer, out.offset), Some((lse.buffer, lse.offset)))
+
+    fn compute(a: &Attention, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let all = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<Vec<_>>>()?;
+        let out = output(outs, 0)?;
+        let real = out.dtype;
+        if !matches!(real, DType::F32 | DType::F64) {
+            return Err(unsupported(a.name(), real));
         }
-        (AttentionPass::Backward, [g, q, k, v, o, lse, mask @ ..]) => {
-            let AttentionShape { batch, heads, l, .. } = a.shape;
-            let shape = [batch, heads, l];
-            let strides = Layout::contiguous_strides(&shape);
-            let memory = scratch(out.buffer.context(), countable(a.name(), &shape)? * words(real))?;
-            let along = BufferView { buffer: &memory, offset: 0, shape: &shape, strides: &strides, dtype: real };
-            let first = AttentionRun { a, real, from: [None, None, Some(*o), Some(*g), None, None], mask: None };
-            first.run(AttentionResult::Along, (&memory, 0), None)?;
-            let from = [Some(*q), Some(*k), Some(*v), Some(*g), Some(*lse), Some(along)];
-            let run = AttentionRun { a, real, from, mask: mask.first().copied() };
-            let results = [AttentionResult::QueryGradient, AttentionResult::KeyGradient, AttentionResult::ValueGradient];
-            for (at, result) in results.into_iter().enumerate() {
-                let to = output(outs, at)?;
-                run.run(result, (to.buffer, to.offset), None)?;
+        match (a.pass, &all[..]) {
+            (AttentionPass::Forward, [q, k, v, mask @ ..]) => {
+                let run = AttentionRun { a, real, from: [Some(*q), Some(*k), Some(*v), None, None, None], mask: mask.first().copied() };
+                let lse = output(outs, 1)?;
+                run.run(AttentionResult::Forward, (out.buffer, out.offset), Some((lse.buffer, lse.offset)))
             }
-            Ok(())
+            (AttentionPass::Backward, [g, q, k, v, o, lse, mask @ ..]) => {
+                let AttentionShape { batch, heads, l, .. } = a.shape;
+                let shape = [batch, heads, l];
+                let strides = Layout::contiguous_strides(&shape);
+                let memory = scratch(out.buffer.context(), countable(a.name(), &shape)? * words(real))?;
+                let along = BufferView { buffer: &memory, offset: 0, shape: &shape, strides: &strides, dtype: real };
+                let first = AttentionRun { a, real, from: [None, None, Some(*o), Some(*g), None, None], mask: None };
+                first.run(AttentionResult::Along, (&memory, 0), None)?;
+                let from = [Some(*q), Some(*k), Some(*v), Some(*g), Some(*lse), Some(along)];
+                let run = AttentionRun { a, real, from, mask: mask.first().copied() };
+                let results = [AttentionResult::QueryGradient, AttentionResult::KeyGradient, AttentionResult::ValueGradient];
+                for (at, result) in results.into_iter().enumerate() {
+                    let to = output(outs, at)?;
+                    run.run(result, (to.buffer, to.offset), None)?;
+                }
+                Ok(())
+            }
+            _ => Err(foreign("operands that attention does not have")),
         }
-        _ => Err(foreign("operands that attention does not have")),
     }
 }
 

@@ -1,14 +1,16 @@
 //! Reads and writes at positions. The device detects a position out of range: it then skips the access, and the next wait for the device raises
 //! the error.
 
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::BufferView;
-use crate::backend::wgpu::common::operands::{foreign, operand, view};
-use crate::backend::wgpu::index::scatter::ScatterSource;
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::common::operands::{foreign, operand, output, view};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
+use crate::backend::wgpu::index::scatter::{IN_ORDER, ScatterSource};
 use crate::backend::wgpu::index::{Indexed, IndexedArray};
-use crate::call::{IndexPlan, IndexWrite};
+use crate::backend::wgpu::{BufferView, Context};
+use crate::call::{IndexPlan, IndexWrite, Write};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Calls `f` with the arguments of the kernels. Does nothing if there is no position.
 fn rows(i: &IndexPlan, x: BufferView<'_>, positions: &[Operand<'_>], f: impl FnOnce(IndexedArray<'_>) -> Result<()>) -> Result<()> {
@@ -36,12 +38,29 @@ pub(in crate::backend::wgpu) fn source<'a>(values: &Operand<'a>) -> Result<Scatt
     }
 }
 
-pub(in crate::backend::wgpu) fn compute_read(i: &IndexPlan, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    rows(i, operand(ins, 0)?, &ins[1..], |rows| if out.shape.contains(&0) { Ok(()) } else { rows.take(out) })
+impl WgpuFamily for IndexPlan {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(i: &IndexPlan, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        rows(i, operand(ins, 0)?, &ins[1..], |rows| if out.shape.contains(&0) { Ok(()) } else { rows.take(out) })
+    }
 }
 
-pub(in crate::backend::wgpu) fn compute_write(w: &IndexWrite, ins: &[Operand<'_>], x: BufferView<'_>) -> Result<()> {
-    let values = source(&ins[0])?;
-    let empty = x.shape.iter().enumerate().any(|(d, n)| *n == 0 && !w.index.dims.contains(&d));
-    rows(&w.index, x, &ins[1..], |rows| if empty { Ok(()) } else { rows.put(values, w.how) })
+impl WgpuFamily for IndexWrite {
+    fn halves(&self, ins: &[Operand<'_>]) -> Halves {
+        // Few positions are processed in order; of many, each element is written once.
+        let positions = if let Some(Operand::View(v)) = ins.get(1) { v.shape } else { &[] };
+        let accumulates = self.how != Write::Set && positions.iter().product::<usize>() <= IN_ORDER;
+        if accumulates { Halves::Accumulated } else { Halves::InFloat32 }
+    }
+
+    fn compute(w: &IndexWrite, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let x = output(outs, 0)?;
+        let values = source(&ins[0])?;
+        let empty = x.shape.iter().enumerate().any(|(d, n)| *n == 0 && !w.index.dims.contains(&d));
+        rows(&w.index, x, &ins[1..], |rows| if empty { Ok(()) } else { rows.put(values, w.how) })
+    }
 }

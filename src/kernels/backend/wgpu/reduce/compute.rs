@@ -1,7 +1,8 @@
 //! The arguments of the kernels, from the operands of a request.
 
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::{Elements, first, foreign};
+use crate::backend::contract::{Operand, View};
+use crate::backend::wgpu::common::operands::{Elements, first, foreign, output};
+use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::backend::wgpu::reduce::reduce as dispatch_reduce;
 use crate::backend::wgpu::reduce::{DeviceReducer, reduce_program};
 use crate::backend::wgpu::{Buffer, BufferView, Context, scratch_size};
@@ -26,20 +27,27 @@ pub(in crate::backend::wgpu) fn reduce_elements(
     }
 }
 
-pub(in crate::backend::wgpu) fn compute(context: &Arc<Context>, r: &Reduce, ins: &[Operand<'_>], out: BufferView<'_>) -> Result<()> {
-    let op = r.reducer.name();
-    first(
-        context,
-        ins,
-        |p| p.can_be_read(context),
-        |x| {
-            let Some(what) = DeviceReducer::of(r.reducer) else {
-                let call::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
-                return power_norm(context, p, &x, &r.reduced, out);
-            };
-            reduce_elements(op, what, &x, None, &r.reduced, 0.0, &[out])
-        },
-    )
+impl WgpuFamily for Reduce {
+    fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
+        Halves::InFloat32
+    }
+
+    fn compute(r: &Reduce, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let out = output(outs, 0)?;
+        let op = r.reducer.name();
+        first(
+            context,
+            ins,
+            |p| p.can_be_read(context),
+            |x| {
+                let Some(what) = DeviceReducer::of(r.reducer) else {
+                    let call::Reducer::Norm(p) = r.reducer else { return Err(foreign("a reducer that this device does not know")) };
+                    return power_norm(context, p, &x, &r.reduced, out);
+                };
+                reduce_elements(op, what, &x, None, &r.reduced, 0.0, &[out])
+            },
+        )
+    }
 }
 
 /// The norm of any order. Elements are scaled by the one that dominates, so that powers neither overflow nor vanish. The elements are read (or

@@ -1,4 +1,5 @@
-//! Copies of strided elements with a conversion of their type.
+//! Conversions between dtypes: loops over rows and columns of strided elements, for each pair. Not here: how an array is divided into such tiles
+//! (`copy`).
 
 #[cfg(target_arch = "x86_64")]
 mod half;

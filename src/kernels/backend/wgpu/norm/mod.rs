@@ -3,14 +3,14 @@
 //! Otherwise a workgroup reads the elements of one mean two or three times. The gradients of weight and bias take one workgroup for each
 //! channel. All arrays are row-major.
 //!
-//! Each element takes about ten operations: the kernels are bound by memory. So loops have several loads under way and no divisions.
+//! Each element takes about ten operations: the kernels are bound by memory. So loops have several loads under way and no divisions. Not here:
+//! the choice of dimensions (`ops/norm.rs`).
+
+mod compute;
 
 use super::reduce::rows::{Meeting, RowTile, tree};
 use super::wgsl::types::{from_words, value};
 use super::{Bindings, BufferView};
-use crate::backend::contract;
-use crate::backend::contract::Operand;
-use crate::backend::wgpu::common::operands::{operand, output};
 use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load_real, number_words, store_real,
     unsupported,
@@ -551,12 +551,6 @@ pub fn norm(n: &Norm, ins: &[BufferView<'_>], outs: &[BufferView<'_>]) -> Result
             Launch { op, bindings, numbers, groups }.run(context, &NormParamGradients { reads, to, dense })
         }
     }
-}
-
-pub(super) fn compute(n: &Norm, ins: &[Operand<'_>], outs: &[Option<contract::View<'_>>]) -> Result<()> {
-    let from = (0..ins.len()).map(|k| operand(ins, k)).collect::<Result<SmallVec<[BufferView<'_>; 5]>>>()?;
-    let to = (0..n.outputs()).map(|k| output(outs, k)).collect::<Result<SmallVec<[BufferView<'_>; 4]>>>()?;
-    norm(n, &from, &to)
 }
 
 #[cfg(test)]
