@@ -11,8 +11,9 @@ The rgrad that is measured is the one that this Python imports. Both files must 
 build. A file has one line of JSON for each case, so `diff` works on it, too.
 
 `counts` needs valgrind, which knows no AVX-512: it counts the kernels of avx2, on one thread. Only the iterations are
-counted, not start-up: two runs of one build give the same numbers. They may grow by 0.5 %.
-`hashes` makes all nans one. Cases that are refused have the type of the error in place of a hash.
+counted, not start-up: two runs of one build differ by less than 0.1 %. They may grow by 0.5 %. Half a minute.
+`hashes` makes all nans one. Cases that are refused have the type of the error in place of a hash. A quarter of a minute
+for each instruction set, a minute and a half on a busy machine.
 `kernels` samples for 0.3 s a row; a change is a kernel with a fifth of the samples that has lost more than half of
 them. Names say where a function lies: after a move compare by eye. `sizes` fails if all code grows by 1 %.
 """
