@@ -11,7 +11,7 @@ The rgrad that is measured is the one that this Python imports. Both files must 
 build. A file has one line of JSON for each case, so `diff` works on it, too.
 
 `counts` needs valgrind, which knows no AVX-512: it counts the kernels of avx2, on one thread. Only the iterations are
-counted, not start-up: two runs of one build differ by less than 0.1 %. They may grow by 0.5 %. Half a minute.
+counted, not start-up: two runs of one build differ by up to 0.2 % (`mlp_step`). They may grow by 0.5 %. Half a minute.
 `hashes` makes all nans one. Cases that are refused have the type of the error in place of a hash. A quarter of a minute
 for each instruction set, a minute and a half on a busy machine.
 `kernels` samples for 0.3 s a row; a change is a kernel with a fifth of the samples that has lost more than half of
