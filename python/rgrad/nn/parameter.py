@@ -3,8 +3,8 @@
 from typing import Any, Self, cast
 
 from .. import _core
-from .._construct import copied_data
 from .._core import Tensor
+from .._tensor.construct import copied_data
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]

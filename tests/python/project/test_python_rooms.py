@@ -12,14 +12,14 @@ from places import PACKAGE, sources
 
 # From the bottom up. A module belongs to the longest name here that it starts with.
 ROOMS = [
-    "rgrad._lazy",
-    "rgrad._guards",
-    "rgrad._info",
-    "rgrad._lines",
+    "rgrad._runtime.lazy",
+    "rgrad._runtime.guards",
+    "rgrad._runtime.info",
+    "rgrad._runtime.lines",
     "rgrad.utils._pytree",
     "rgrad.utils.hooks",
     "rgrad.overrides",
-    "rgrad._construct",
+    "rgrad._tensor.construct",
     "rgrad._transforms",
     "rgrad.autograd",
     "rgrad.utils._swap",
@@ -116,7 +116,7 @@ def test_a_circle_is_seen_wherever_the_import_stands(tmp_path: Path) -> None:
 # Where the switch of recording is turned: the public modes, the guard, the levels (which restore more than this
 # switch), and the steps of optimizers, in which a block would cost more than the switch.
 SWITCHES = {
-    "rgrad._guards",
+    "rgrad._runtime.guards",
     "rgrad._transforms.levels",
     "rgrad.autograd.grad_mode",
     "rgrad.optim.optimizer",

@@ -4,7 +4,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from ...overrides import has_torch_function_variadic
+from ..._core import _has_torch_function_variadic as has_torch_function_variadic
 from .. import functional, init
 from ..functional._attention import BATCH_FIRST, attended
 from ..parameter import Parameter
