@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ..nn.parameter import Parameter
+from .._tensor.parameter import Parameter
 
 
 def _ordered(*items: Any) -> Any:

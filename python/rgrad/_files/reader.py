@@ -12,7 +12,7 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._tensor.bits import tensor_of
-from ..nn.parameter import Parameter
+from .._tensor.parameter import Parameter
 from .archive_reader import ArchiveReader, Theirs
 from .key_hashes import alike
 from .restricted_pickle import Malformed, RestrictedUnpickler

@@ -20,8 +20,8 @@ from .._core import Tensor
 from .._operation.checked import operation
 from .._runtime import memory_files
 from .._tensor.construct import _as, _attributes
+from .._tensor.parameter import Parameter, is_lazy
 from ..autograd.grad_mode import no_grad
-from ..nn.parameter import Parameter, is_lazy
 
 #: The descriptors and sizes of files of memory, by the address at which this process has mapped them.
 _files: dict[int, tuple[int, int]] = {}

@@ -10,7 +10,7 @@ from typing import IO, Any
 from .. import _core
 from .._core import Tensor
 from .._runtime.info import typename
-from ..nn.parameter import Parameter
+from .._tensor.parameter import Parameter
 from ..utils.hooks import warn_if_has_hooks
 
 #: Nothing that a header may describe is nested deeper than this; it bounds recursion on files made by others.
