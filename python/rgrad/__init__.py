@@ -46,6 +46,7 @@ from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
 # What comes when it is first used. scripts/make_package_stub.py tells type checkers.
 _MODULES = (
     "__future__",
+    "_tensor_str",
     "accelerator",
     "amp",
     "backends",

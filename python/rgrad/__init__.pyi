@@ -7,6 +7,7 @@ from math import pi as pi
 
 from . import __future__ as __future__
 from . import _core as _core
+from . import _tensor_str as _tensor_str
 from . import accelerator as accelerator
 from . import amp as amp
 from . import autograd as autograd
