@@ -121,7 +121,12 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 class UninitializedTensorMixin:
-    """Base of tensors without a shape yet: they can be moved and converted; :meth:`materialize` gives one."""
+    """Base of tensors without a shape yet: they can be moved and converted; :meth:`materialize` gives one.
+
+    Example:
+        >>> isinstance(nn.LazyLinear(2).weight, nn.parameter.UninitializedTensorMixin)
+        True
+    """
 
     __module__ = "rgrad.nn.parameter"
     cls_to_become: type[Any]
@@ -197,7 +202,18 @@ class UninitializedTensorMixin:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether a parameter or buffer has no shape yet."""
+    """Tell whether a parameter or buffer has no shape yet.
+
+    Args:
+        param: The parameter or buffer.
+
+    Returns:
+        True for an uninitialized one.
+
+    Example:
+        >>> nn.parameter.is_lazy(nn.LazyLinear(2).weight), nn.parameter.is_lazy(nn.Linear(1, 2).weight)
+        (True, False)
+    """
     return isinstance(param, UninitializedTensorMixin)
 
 
