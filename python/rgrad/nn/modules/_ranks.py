@@ -14,8 +14,8 @@ _SIZES = ("L", "H, W", "D, H, W")
 class Ranked(Module):
     """Base of a family of layers. A subclass that says its ``_dims`` has the family's text after its first line.
 
-    In the text ``{name}`` is the subclass, ``{twice}`` two times the number of its dimensions, ``{sizes}`` names for
-    their sizes, and ``{twos}`` as many sizes of 2 for an example; ``_words`` has further ones.
+    In the text ``{name}`` is the subclass, ``{dims}`` the number of its dimensions, ``{twice}`` two times that,
+    ``{sizes}`` names for their sizes, and ``{twos}`` as many sizes of 2 for an example; ``_words`` has further ones.
     """
 
     _dims: int
@@ -25,7 +25,8 @@ class Ranked(Module):
         super().__init_subclass__(**kwargs)
         if "_dims" in vars(cls) and cls.__doc__ is not None:
             n = cls._dims
-            words = {"name": cls.__name__, "twice": 2 * n, "sizes": _SIZES[n - 1], "twos": ", ".join("2" * n)}
+            words = {"name": cls.__name__, "dims": n, "twice": 2 * n, "sizes": _SIZES[n - 1]}
+            words["twos"] = ", ".join("2" * n)
             cls.__doc__ += "\n\n" + inspect.cleandoc(cls._text).format(**words, **cls._words())
 
     @classmethod

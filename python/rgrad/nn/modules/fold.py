@@ -2,8 +2,8 @@
 
 from ..._core import Tensor
 from .. import functional as F
+from ..common_types import _size_any_t
 from .module import Module
-from .pooling import Size
 
 
 class Fold(Module):
@@ -27,7 +27,12 @@ class Fold(Module):
     """
 
     def __init__(
-        self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
+        self,
+        output_size: _size_any_t,
+        kernel_size: _size_any_t,
+        dilation: _size_any_t = 1,
+        padding: _size_any_t = 0,
+        stride: _size_any_t = 1,
     ) -> None:
         super().__init__()
         self.output_size = output_size
@@ -66,7 +71,9 @@ class Unfold(Module):
         rgrad.Size([2, 30, 4])
     """
 
-    def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
+    def __init__(
+        self, kernel_size: _size_any_t, dilation: _size_any_t = 1, padding: _size_any_t = 0, stride: _size_any_t = 1
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
