@@ -1,6 +1,6 @@
 """How modules print."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -18,21 +18,24 @@ def render(name: str, extra_lines: list[str], child_lines: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{name}()"
 
 
-def options(*names: str, first: Sequence[str] = (), if_true: Sequence[str] = ()) -> Callable[[Any], str]:
+def options(*names: str, first: Sequence[str] = (), unless: Mapping[str, Any] | None = None) -> Callable[[Any], str]:
     """An ``extra_repr`` that lists attributes.
 
     Args:
-        names: Are printed as ``name=value``.
+        names: Are printed as ``name=value``, and ``bias`` as whether there is one.
         first: Are printed before them, as values alone.
-        if_true: Are printed after them, as ``name=value`` where the value is true.
+        unless: Are printed after them as ``name=value``, unless they have these values.
     """
 
     def extra_repr(self: Any) -> str:
         """The module's options."""
         shown = [f"{getattr(self, name)}" for name in first]
-        for name in (*names, *(name for name in if_true if getattr(self, name))):
-            value = getattr(self, name)
-            shown.append(f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}")
-        return ", ".join(shown)
+        values = {name: getattr(self, name) for name in names}
+        if "bias" in values:
+            values["bias"] = values["bias"] is not None
+        for name, usual in (unless or {}).items():
+            if (value := getattr(self, name)) != usual:
+                values[name] = value
+        return ", ".join([*shown, *(f"{n}={v!r}" if isinstance(v, str) else f"{n}={v}" for n, v in values.items())])
 
     return extra_repr

@@ -3,6 +3,7 @@
 from ..._core import Tensor
 from .. import functional as F
 from ..common_types import _size_any_t
+from ._text import options
 from .module import Module
 
 
@@ -45,11 +46,7 @@ class Fold(Module):
         """The image."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
+    extra_repr = options("output_size", "kernel_size", "dilation", "padding", "stride")
 
 
 class Unfold(Module):
@@ -84,5 +81,4 @@ class Unfold(Module):
         """The columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+    extra_repr = options("kernel_size", "dilation", "padding", "stride")
