@@ -14,8 +14,8 @@ from pathlib import Path
 
 from kept import main
 from rgrad import _core
-from rgrad._late_methods import LATE, functions
-from rgrad._names import ELSEWHERE, IN_PLACE
+from rgrad._functions.late_methods import LATE, functions
+from rgrad._runtime.names import ELSEWHERE, IN_PLACE
 
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "rgrad"
 SOURCE = PACKAGE / "__init__.py"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_overloads
 
 import rgrad._core as core
-import rgrad._late_methods as late_methods
+import rgrad._functions.late_methods as late_methods
 import stub_types as types_of
 from kept import main
 
@@ -46,7 +46,7 @@ import numpy as np
 from typing_extensions import disjoint_base
 
 from . import return_types as _return_types
-from ._size import Size as Size
+from ._tensor.size import Size as Size
 from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
 from .autograd.backward import V as _V
 

@@ -51,7 +51,7 @@ NAMES = r"((?:``\w+``(?:,? and |, )?)+)"
 def public() -> Iterator[tuple[str, Any]]:
     """Public functions and classes of the Python layer, each by its shortest name, and the classes' public methods."""
     import rgrad
-    from rgrad._late_methods import LATE, method_of
+    from rgrad._functions.late_methods import LATE, method_of
 
     found: dict[int, tuple[str, Any]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):

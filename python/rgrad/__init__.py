@@ -7,9 +7,9 @@ words of error messages are PyTorch's wherever PyTorch has them.
 """
 
 from . import _core
-from ._late_methods import functions as _late_functions
-from ._names import ELSEWHERE as _ELSEWHERE
-from ._names import IN_PLACE as _IN_PLACE
+from ._functions.late_methods import functions as _late_functions
+from ._runtime.names import ELSEWHERE as _ELSEWHERE
+from ._runtime.names import IN_PLACE as _IN_PLACE
 
 # The native module keeps the only list of operations: pointwise ones are registered from its table.
 # What is written in Python takes the place of a native function of that name.
@@ -30,14 +30,14 @@ newaxis: None = None
 
 # From here on `bool`, `int`, `float`, `sum`, `any` ... in this file are rgrad's, not Python's.
 from . import autograd as autograd
-from ._fusion import fusion as fusion
-from ._info import finfo as finfo
-from ._info import iinfo as iinfo
-from ._info import is_tensor as is_tensor
-from ._info import typename as typename
-from ._late_methods import install as _install_methods
-from ._lazy import lazily as _lazily
-from ._printing import set_printoptions as set_printoptions
+from ._functions.late_methods import install as _install_methods
+from ._runtime.fusion import fusion as fusion
+from ._runtime.info import finfo as finfo
+from ._runtime.info import iinfo as iinfo
+from ._runtime.info import is_tensor as is_tensor
+from ._runtime.info import typename as typename
+from ._runtime.lazy import lazily as _lazily
+from ._tensor.printing import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode
 from .autograd.grad_mode import no_grad as no_grad
@@ -46,6 +46,7 @@ from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
 # What comes when it is first used. scripts/make_package_stub.py tells type checkers.
 _MODULES = (
     "__future__",
+    "_tensor_str",
     "accelerator",
     "amp",
     "backends",
@@ -78,7 +79,7 @@ _MODULES = (
     "xpu",
 )
 _NAMES = {
-    "_legacy_types": (
+    "_tensor.legacy_types": (
         "BFloat16Tensor",
         "BoolTensor",
         "ByteTensor",
@@ -91,10 +92,9 @@ _NAMES = {
         "ShortTensor",
         "set_default_tensor_type",
     ),
-    "_numeric": (
+    "_functions.numeric": (
         "bucketize",
         "cartesian_prod",
-        "chain_matmul",
         "combinations",
         "cumulative_trapezoid",
         "gradient",
@@ -107,7 +107,7 @@ _NAMES = {
         "unravel_index",
         "vander",
     ),
-    "_settings": (
+    "_runtime.settings": (
         "are_deterministic_algorithms_enabled",
         "compile",
         "get_deterministic_debug_mode",
@@ -120,7 +120,7 @@ _NAMES = {
         "set_num_interop_threads",
         "use_deterministic_algorithms",
     ),
-    "_windows": (
+    "_functions.windows": (
         "bartlett_window",
         "blackman_window",
         "hamming_window",
@@ -129,6 +129,7 @@ _NAMES = {
     ),
     "amp.autocast_mode": ("autocast",),
     "func": ("vmap",),
+    "linalg._products": ("chain_matmul",),
     "nn._summary": ("summary",),
     # Functions that PyTorch has at its top level, too, with these parameters.
     "nn.functional": (

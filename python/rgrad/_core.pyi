@@ -15,7 +15,7 @@ import numpy as np
 from typing_extensions import disjoint_base
 
 from . import return_types as _return_types
-from ._size import Size as Size
+from ._tensor.size import Size as Size
 from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
 from .autograd.backward import V as _V
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from ._settings import compile
+from ._runtime.settings import compile
 
 __all__ = ["compile", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "reset"]
 

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
-from ._whole_files import written_whole
+from ._runtime.whole_files import written_whole
 from .serialization import load as _load
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]

@@ -9,7 +9,7 @@ import multiprocessing as _python
 from multiprocessing import *  # noqa: F403
 from typing import Any
 
-from ._processes import (
+from ._runtime.processes import (
     ENV_VAR_PARALLEL_START,
     ProcessContext,
     ProcessExitedException,

@@ -254,7 +254,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 
 def _signature_of(func: Callable[..., Any]) -> inspect.Signature:
-    # Loading it takes longer than loading this module, which `nn` needs.
+    # Loading it takes longer than loading this module.
     import inspect
 
     try:

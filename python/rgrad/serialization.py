@@ -20,12 +20,11 @@ import warnings
 from pathlib import Path
 from typing import IO, Any
 
-from . import _safe_globals
-from ._archive import StoredArchive
-from ._archive_reader import HEADER, MOST_HEADER, ArchiveReader, File, as_damage, name_of, reading
-from ._bits import array_of
 from ._core import Tensor
-from ._file_options import (
+from ._files import safe_globals as _safe_globals
+from ._files.archive import StoredArchive
+from ._files.archive_reader import HEADER, MOST_HEADER, ArchiveReader, File, as_damage, name_of, reading
+from ._files.options import (
     LoadEndianness,
     get_crc32_options,
     get_default_load_endianness,
@@ -34,16 +33,17 @@ from ._file_options import (
     set_default_load_endianness,
     set_default_mmap_options,
 )
-from ._file_reader import Reader, read_tensor
-from ._file_writer import Writer
-from ._safe_globals import (
+from ._files.reader import Reader, read_tensor
+from ._files.safe_globals import (
     add_safe_globals,
     clear_safe_globals,
     get_safe_globals,
     get_unsafe_globals_in_checkpoint,
     safe_globals,
 )
-from ._whole_files import written_whole
+from ._files.writer import Writer
+from ._runtime.whole_files import written_whole
+from ._tensor.bits import array_of
 
 __all__ = [
     "LoadEndianness",

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor, dtype
-from ._info import finfo
+from ._runtime.info import finfo
 
 __all__ = ["assert_close", "make_tensor"]
 

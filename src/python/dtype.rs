@@ -308,7 +308,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         all.push(obj);
     }
     let _ = DTYPES.set(py, all);
-    let class = py.import("rgrad._size")?.getattr("Size")?.cast_into::<PyType>()?;
+    let class = py.import("rgrad._tensor.size")?.getattr("Size")?.cast_into::<PyType>()?;
     m.add("Size", &class)?;
     let _ = SIZE.set(py, class.unbind());
     m.add_function(wrap_pyfunction!(get_default_dtype, m)?)?;

@@ -274,7 +274,7 @@ def test_errors(name: str) -> None:
 
 def test_the_methods_and_functions_that_pytorch_has() -> None:
     """No name is left behind that numerical code uses; what is not here is of devices, formats and kinds of numbers."""
-    from rgrad._late_methods import LATE
+    from rgrad._functions.late_methods import LATE
 
     for names in LATE.values():
         for name, forms in names.items():

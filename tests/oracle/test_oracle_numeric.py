@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import rgrad
-from rgrad._names import IN_PLACE
+from rgrad._runtime.names import IN_PLACE
 
 NAN, INF = float("nan"), float("inf")
 

@@ -14,7 +14,7 @@ for late in ("nn.utils.prune", "utils.benchmark", "utils.flop_counter", "utils.t
 
 import rgrad  # noqa: E402
 from places import sources  # noqa: E402
-from rgrad._names import ELSEWHERE, OWN  # noqa: E402
+from rgrad._runtime.names import ELSEWHERE, OWN  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 

@@ -7,7 +7,7 @@ without a backward pass is in ``rgrad._transforms``.
 from typing import TYPE_CHECKING
 
 from .._core import SavedTensor as SavedTensor
-from .._lazy import lazily
+from .._runtime.lazy import lazily
 from . import _unused_totals as _unused_totals
 from .anomaly_mode import detect_anomaly as detect_anomaly
 from .anomaly_mode import set_detect_anomaly as set_detect_anomaly

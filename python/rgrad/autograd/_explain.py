@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from .._lines import UNKNOWN, Line, line_of, table
-from .._whole_files import text_written_whole
+from .._runtime.lines import UNKNOWN, Line, line_of, table
+from .._runtime.whole_files import text_written_whole
 from ._explain_picture import picture
 from .backward import grad
 from .grad_mode import no_grad

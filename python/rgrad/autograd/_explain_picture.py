@@ -7,7 +7,7 @@ from math import isfinite, isnan, log10
 from os.path import basename
 from typing import TYPE_CHECKING
 
-from .._lines import UNKNOWN, Line
+from .._runtime.lines import UNKNOWN, Line
 
 if TYPE_CHECKING:
     from ._explain import EdgeNorm, GradientExplanation

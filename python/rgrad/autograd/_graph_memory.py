@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Node, Tensor
-from .._lines import Line, line_of, module_of, number, percent, table
+from .._runtime.lines import Line, line_of, module_of, number, percent, table
 from ._guessed_modules import guessed
 from ._owners import GraphOwner, graph_owners
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from .._lines import Line, line_of, number
+from .._runtime.lines import Line, line_of, number
 
 __all__ = ["GraphOwner", "graph_owners"]
 

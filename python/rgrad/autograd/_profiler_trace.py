@@ -19,7 +19,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from .. import _core
-from .._whole_files import text_written_whole, written_whole
+from .._runtime.whole_files import text_written_whole, written_whole
 from ._profiler_kinds import DeviceType
 from ._profiler_table import DEVICE_CLOCKS
 

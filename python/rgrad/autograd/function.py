@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from .. import _core
-from .._guards import NoGradGuard
+from .._runtime.guards import NoGradGuard
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 

@@ -4,12 +4,12 @@ import contextlib
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from weakref import WeakSet, WeakValueDictionary
 
 from .. import _core
 from .._core import Node, Tensor
-from ._drawing import Drawing, draw, module_calls
+from .._runtime.lazy import lazily
 from ._explain import GradientExplanation, explain
 from ._graph_memory import GraphMemoryReport, memory_report
 from ._graph_switches import (
@@ -18,6 +18,14 @@ from ._graph_switches import (
     set_warn_on_accumulate_grad_stream_mismatch,
 )
 from .grad_mode import enable_grad
+
+if TYPE_CHECKING:
+    from ._drawing import Drawing, draw, module_calls
+
+# Drawing stands apart; it comes when something is drawn.
+__getattr__, __dir__ = lazily(
+    __name__, (), dict.fromkeys(("Drawing", "draw", "module_calls"), "_drawing"), below=__package__
+)
 
 __all__ = [
     "Drawing",

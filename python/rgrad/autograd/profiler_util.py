@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, Self, cast
 from warnings import warn
 
-from .._whole_files import text_written_whole
+from .._runtime.whole_files import text_written_whole
 from ._profiler_kinds import DeviceType, Interval, Kernel
 from ._profiler_table import _format_time, attribute
 from ._profiler_table import table as _table

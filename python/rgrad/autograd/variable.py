@@ -6,7 +6,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._late_methods import VOLATILE
+
+#: What is said where a program sets ``volatile``.
+VOLATILE = "volatile was removed and now has no effect. Use `with rgrad.no_grad():` instead."
 
 
 class _ExecutionEngine:

@@ -10,9 +10,9 @@ from typing import Any
 
 from .. import _core, memory, wgpu
 from .._core import Tensor
+from .._runtime.no_device import refuse
 from . import amp as amp
 from . import nvtx as nvtx
-from ._no_device import refuse
 from ._streams import CUDAGraph as CUDAGraph
 from ._streams import Event as Event
 from ._streams import Stream as Stream

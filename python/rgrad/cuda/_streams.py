@@ -2,7 +2,7 @@
 
 from typing import Any, Never, Self
 
-from ._no_device import refuse
+from .._runtime.no_device import refuse
 
 __all__ = [
     "CUDAGraph",

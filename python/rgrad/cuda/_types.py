@@ -2,7 +2,7 @@
 
 from typing import Any, Never
 
-from ._no_device import refuse
+from .._runtime.no_device import refuse
 
 
 class _CudaType(type):

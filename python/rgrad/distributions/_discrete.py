@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from .._info import finfo
-from .._missing import missing
+from .._runtime.info import finfo
+from .._runtime.missing import missing
 from ..autograd.grad_mode import enable_grad
 from . import constraints
 from .distribution import Distribution, broadcast_all

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, return_types
-from .._checked import operation
 from .._core import Tensor
+from .._operation.checked import operation
 from ._host import check_matrix, named, primitive
 from ._solve import _inv, _unchecked_inv
 

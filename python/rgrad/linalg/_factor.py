@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, return_types
-from .._checked import operation
 from .._core import Tensor
+from .._operation.checked import operation
 from ._host import LinAlgError, check_matrix, eye_like, primitive, widened, without_autocast
 from ._solve import _triangular, solve_triangular
 

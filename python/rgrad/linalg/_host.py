@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._composed import batched_first, type_name
 from .._core import Tensor
+from .._operation.composed import batched_first, type_name
 from ..autograd.function import Function
 
 

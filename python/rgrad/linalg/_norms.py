@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from .._checked import operation
-from .._composed import type_name
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import type_name
 from ._host import LinAlgError, check_matrix
 from ._solve import _inv
 from ._spectrum import _svd_apply

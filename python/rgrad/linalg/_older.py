@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Literal, overload
 
 from .. import _core, return_types
-from .._checked import operation
 from .._core import Tensor
+from .._operation.checked import operation
 from ._determinants import det as _det
 from ._determinants import slogdet as _slogdet
 from ._factor import cholesky as _cholesky

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._checked import operation
-from .._composed import into, type_name
 from .._core import Tensor
-from .._numeric import chain_matmul
+from .._operation.checked import operation
+from .._operation.composed import into, type_name
 from ._host import check_matrix, eye_like, primitive, widened, without_autocast
 from ._solve import inv, solve
 
@@ -131,6 +130,43 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
         tensor([1, 4])
     """
     return A.diagonal(offset, dim1, dim2)
+
+
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """Compute the product of matrices in the order with the fewest multiplications (Cormen et al., chapter 15).
+
+    Args:
+        matrices: Two dimensions each.
+        out: Where the result is written.
+
+    Raises:
+        RuntimeError: There is none, one has another number of dimensions, or their sizes do not fit.
+
+    Example:
+        >>> rgrad.chain_matmul(rgrad.ones(2, 3), rgrad.ones(3, 4), rgrad.ones(4, 1))
+        tensor([[12.],
+                [12.]])
+    """
+    for i, m in enumerate(matrices):
+        if m.dim() != 2:
+            raise RuntimeError(f"chain_matmul: Tensor dimension is {m.dim()}, expected 2 instead: matrix {i}")
+    if not matrices:
+        raise RuntimeError("chain_matmul(): expected at least one matrix")
+    n = len(matrices)
+    sizes = [matrices[0].shape[0], *(m.shape[1] for m in matrices)]
+    cost = [[0] * n for _ in range(n)]
+    cut = [[0] * n for _ in range(n)]
+    for length in range(2, n + 1):
+        for i in range(n - length + 1):
+            j = i + length - 1
+            cost[i][j], cut[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i: int, j: int) -> Tensor:
+        return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
+
+    return into(out, product(0, n - 1), "chain_matmul")
 
 
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:

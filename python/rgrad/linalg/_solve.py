@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._checked import operation
 from .._core import Tensor
+from .._operation.checked import operation
 from ._host import check_matrix, named, primitive, widened
 
 SINGULAR = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular."

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core, return_types
-from .._checked import operation
 from .._core import Tensor
-from .._info import finfo
+from .._operation.checked import operation
+from .._runtime.info import finfo
 from ._host import add, check_matrix, eye_like, named, primitive, widened, without_autocast
 
 # ------------------------------------------------------------------------------------------------------- eigenvalues

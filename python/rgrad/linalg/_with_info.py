@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import _core, return_types
-from .._checked import operation
 from .._core import Tensor
+from .._operation.checked import operation
 from ._factor import lu_factor_ex
 from ._host import LinAlgError, check_matrix, eye_like
 from ._solve import SINGULAR, SINGULAR_SOLVE, _unchecked_inv, solve

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from xml.sax.saxutils import escape
 
-from .._units import bytes_text
+from .._runtime.units import bytes_text
 
 # Told apart also by people who see few colours, and legible on white.
 _COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#44bb99", "#bbcc33")

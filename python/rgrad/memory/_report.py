@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._lines import Line, line_of, module_of, number, percent, table
+from .._runtime.lines import Line, line_of, module_of, number, percent, table
 from ..autograd._owners import GraphOwner, graph_owners
 from . import _usage
 

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .. import _core
-from .._lines import Line, line_of, module_of, number, percent, table
-from .._whole_files import text_written_whole
+from .._runtime.lines import Line, line_of, module_of, number, percent, table
+from .._runtime.whole_files import text_written_whole
 from . import _picture, _usage
 
 __all__ = ["MemoryEvent", "Snapshot"]

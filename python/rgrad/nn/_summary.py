@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from .._trial import trial_run, watched_calls, with_sizes_to_come
-from .._units import bytes_text
+from .._runtime.units import bytes_text
 from ..autograd._flops import counted
 from ..autograd._profiler_events import Counted, operations
+from ..autograd._trial import trial_run, watched_calls, with_sizes_to_come
 from ..autograd.grad_mode import no_grad
 from ..autograd.profiler import Recorder
 from .modules import Module

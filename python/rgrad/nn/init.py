@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from .. import _core
 from .._core import Tensor
-from .._guards import NoGradGuard
+from .._runtime.guards import NoGradGuard
 
 __all__ = [
     "calculate_gain",

@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
-from .._info import finfo
+from .._runtime.info import finfo
 from ._batch import Batch
 from ._loaded import check_entry
 from ._update import Steps

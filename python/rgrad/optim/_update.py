@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, _UpdateFormula
-from .._info import typename
+from .._runtime.info import typename
 
 #: What a formula gives: for each of its tensors that changes, by position, the new value.
 Values = dict[int, Any]

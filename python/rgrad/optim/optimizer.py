@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from .. import _core
 from .._core import Tensor, _set_grad_enabled, is_grad_enabled
-from .._info import typename
+from .._runtime.info import typename
 from ..autograd.grad_mode import enable_grad
 from ..utils.hooks import RemovableHandle
 from ._batch import Batch, Started

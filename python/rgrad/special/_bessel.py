@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import _core
-from .._checked import operation
-from .._composed import Apply, floating, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import Apply, floating, of_elements
 
 
 def _ratio(x: Tensor, odd: Tensor, limit: float) -> Tensor:

@@ -16,9 +16,9 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from .. import _core
-from .._checked import operation
-from .._composed import Apply, floating, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import Apply, floating, of_elements
 from ._gamma import polynomial
 
 _EULER = Decimal("0.57721566490153286060651209008240243104215933593992359880576723488486772677766467")

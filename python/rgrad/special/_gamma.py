@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from .. import _core
-from .._checked import operation
-from .._composed import Apply, floating, floating_pair, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import Apply, floating, floating_pair, of_elements
 
 # Bernoulli's numbers of even index, from B2.
 _BERNOULLI = (

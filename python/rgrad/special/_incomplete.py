@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._checked import operation
-from .._composed import floating_pair, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import floating_pair, of_elements
 from ._gamma import STIRLING, lgamma, polynomial
 
 # More terms than float64 needs where the argument is below 10^6 times the order; both sums stop earlier.

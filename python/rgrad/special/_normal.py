@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._checked import operation
-from .._composed import Apply, floating, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import Apply, floating, of_elements
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2 = math.sqrt(2.0)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 
 from .. import _core
-from .._checked import operation
-from .._composed import floating_pair, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import floating_pair, of_elements
 from ..autograd.grad_mode import no_grad
 
 _Step = Callable[[float, Tensor, Tensor, Tensor], Tensor]

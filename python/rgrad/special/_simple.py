@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import _core
-from .._checked import operation
-from .._composed import floating, floating_pair, of_elements
 from .._core import Tensor
+from .._operation.checked import operation
+from .._operation.composed import floating, floating_pair, of_elements
 
 
 def _sinc_value(x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ the others raise.
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazily as _lazily
+from .._runtime.lazy import lazily as _lazily
 
 if TYPE_CHECKING:
     from . import datasets as datasets

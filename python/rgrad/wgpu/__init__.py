@@ -14,9 +14,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
-import rgrad
-from rgrad import _core
-
+from .. import _core
 from . import _adapters, _interface
 
 __all__ = [
@@ -51,7 +49,7 @@ def _import() -> Any:
         wgpu = import_module("wgpu")
         native = import_module("wgpu.backends.wgpu_native")
     except ImportError as e:
-        raise rgrad.OperationError(
+        raise _core.OperationError(
             f'the device "wgpu" needs the package wgpu, which could not be imported ({e}). '
             f'Install it: pip install "wgpu{_interface.supported()}"'
         ) from e
@@ -68,7 +66,7 @@ def _found() -> list[Any]:
 
 
 def _no_adapter(reason: object) -> Exception:
-    return rgrad.OperationError(
+    return _core.OperationError(
         "wgpu found no adapter: looked for drivers of Vulkan, Metal, Direct3D 12 and OpenGL"
         f"{f' ({reason})' if reason else ''}. Install the driver of your GPU; without a GPU, Mesa's software driver "
         "(Debian and Ubuntu: apt install mesa-vulkan-drivers), or stay on the CPU"
@@ -94,7 +92,7 @@ def _install(device: Any, reason: str) -> None:
 
     handle, queue = device._internal, device.queue._internal
     if handle is None or queue is None:
-        raise rgrad.ArgumentValueError("set_device: the device has been destroyed; request a new one")
+        raise _core.ArgumentValueError("set_device: the device has been destroyed; request a new one")
     addresses = {name: address(ffi.addressof(lib, name)) for name in _core._wgpu_description()["functions"]}
     info = device.adapter.info
     _core._wgpu_install(
@@ -221,7 +219,7 @@ def set_device(device: Any) -> None:
         if isinstance(device, wgpu.GPUAdapter):
             device, reason = _open(device), _adapters.opened(reason)
         if not isinstance(device, wgpu.GPUDevice):
-            raise rgrad.ArgumentTypeError(
+            raise _core.ArgumentTypeError(
                 f"set_device(): expected a wgpu.GPUAdapter or a wgpu.GPUDevice, got {type(device).__name__}. "
                 "rgrad.wgpu.devices() lists the adapters"
             )

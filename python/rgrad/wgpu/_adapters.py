@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import rgrad
+from .. import _core
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def least() -> bool:
     """Whether devices are opened with what every adapter has, instead of all that theirs has."""
     wish = os.environ.get(LIMITS, "")
     if wish not in ("", "least"):
-        raise rgrad.ArgumentValueError(f'{LIMITS}={wish}: expected "least", or nothing for the limits of the adapter')
+        raise _core.ArgumentValueError(f'{LIMITS}={wish}: expected "least", or nothing for the limits of the adapter')
     return wish == "least"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import rgrad
+from .. import _core
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +24,8 @@ def check_version(version: str) -> None:
     parts = tuple(int(p) if p.isdigit() else 0 for p in version.split(".")[:2])
     if not _SUPPORTED[0] <= parts < _SUPPORTED[1]:
         age = "old" if parts < _SUPPORTED[0] else "new"
-        raise rgrad.OperationError(
-            f"wgpu {version} is too {age} for rgrad {rgrad.__version__}, which was tested with wgpu{supported()}. "
+        raise _core.OperationError(
+            f"wgpu {version} is too {age} for rgrad {_core.__version__}, which was tested with wgpu{supported()}. "
             f'Install one of those: pip install "wgpu{supported()}"'
         )
 
@@ -68,8 +68,8 @@ def check_interface(description: Mapping[str, Any], ffi: Any, lib: Any, version:
     wrong = mismatches(description, ffi, lib)
     if wrong:
         more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-        raise rgrad.OperationError(
-            f"the C interface of wgpu {version} (wgpu-native {native}) is not the one that rgrad {rgrad.__version__} "
+        raise _core.OperationError(
+            f"the C interface of wgpu {version} (wgpu-native {native}) is not the one that rgrad {_core.__version__} "
             f"was compiled for (wgpu-native {description['version']}): {'; '.join(wrong[:3])}{more}. "
             f'Install a tested version: pip install "wgpu{supported()}"'
         )

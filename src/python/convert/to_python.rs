@@ -1,6 +1,6 @@
 //! Tensors as Python's values: numbers, lists, NumPy arrays and text; also iteration, copies and pickles.
 //!
-//! The texts of `repr` are made in Python, in `rgrad._tensor_str`.
+//! The texts of `repr` are made in Python, in `rgrad._tensor.text`.
 
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, mode};
@@ -255,22 +255,22 @@ impl PyTensor {
     }
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("rgrad._tensor_str")?.getattr("to_string")?.call1((slf,))
+        slf.py().import("rgrad._tensor.text")?.getattr("to_string")?.call1((slf,))
     }
 
     /// What a notebook shows: shape, dtype, device, a small picture of the values, and the text of `repr`.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("rgrad._tensor_html")?.getattr("to_html")?.call1((slf,))
+        slf.py().import("rgrad._tensor.html")?.getattr("to_html")?.call1((slf,))
     }
 
     /// A copy of a leaf with memory of its own, including a copy of `.grad`.
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &PyObj<'py>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("rgrad._construct")?.getattr("deepcopy")?.call1((slf, memo))
+        slf.py().import("rgrad._tensor.construct")?.getattr("deepcopy")?.call1((slf, memo))
     }
 
     /// A new leaf that shares this tensor's memory and attributes.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("rgrad._construct")?.getattr("shallow")?.call1((slf,))
+        slf.py().import("rgrad._tensor.construct")?.getattr("shallow")?.call1((slf,))
     }
 
     fn __reversed__(slf: &Bound<'_, Self>) -> PyObjResult {
@@ -280,7 +280,7 @@ impl PyTensor {
     }
 
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("rgrad._construct")?.getattr("reduce")?.call1((slf, protocol))
+        slf.py().import("rgrad._tensor.construct")?.getattr("reduce")?.call1((slf, protocol))
     }
 }
 
@@ -295,7 +295,7 @@ fn _set_printoptions(
     linewidth: Option<i64>,
     sci_mode: Option<bool>,
 ) -> PyResult<()> {
-    py.import("rgrad._tensor_str")?.getattr("set_options")?.call1((precision, threshold, edgeitems, linewidth, sci_mode))?;
+    py.import("rgrad._tensor.text")?.getattr("set_options")?.call1((precision, threshold, edgeitems, linewidth, sci_mode))?;
     Ok(())
 }
 

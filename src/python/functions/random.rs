@@ -94,7 +94,7 @@ impl PyGenerator {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
         let py = slf.py();
-        let rebuild = py.import("rgrad._construct")?.getattr("generator")?;
+        let rebuild = py.import("rgrad._tensor.construct")?.getattr("generator")?;
         Ok((rebuild, (slf.call_method0("get_state")?,)))
     }
 }

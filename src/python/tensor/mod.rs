@@ -99,7 +99,7 @@ impl PyTensor {
         {
             return Ok(identity::unlinked(t.detach()));
         }
-        let data = py.import("rgrad._construct")?.getattr("legacy")?.call1(args)?;
+        let data = py.import("rgrad._tensor.construct")?.getattr("legacy")?.call1(args)?;
         Ok(identity::unlinked(tensor(&data, "data")?.clone()))
     }
 
@@ -119,7 +119,7 @@ impl PyTensor {
     ///     TypeError: An argument is none of these, or a tensor of another dtype.
     #[pyo3(name = "new", signature = (*args, **kwargs))]
     fn make_alike(slf: &Bound<'_, Self>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
-        let new = slf.py().import("rgrad._construct")?.getattr("new")?;
+        let new = slf.py().import("rgrad._tensor.construct")?.getattr("new")?;
         let all = std::iter::once(slf.clone().into_any()).chain(args.iter()).collect::<Vec<_>>();
         Ok(new.call(PyTuple::new(slf.py(), all)?, kwargs)?.unbind())
     }

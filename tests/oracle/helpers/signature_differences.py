@@ -4,7 +4,7 @@ one that is not here fails, and so does one that is here and no longer there.
 
 from __future__ import annotations
 
-from rgrad._names import IN_PLACE
+from rgrad._runtime.names import IN_PLACE
 
 UNBIASED = {"unbiased stands where dim is"}
 VALUE = {"value stands where src is"}

@@ -160,11 +160,11 @@ def test_bfloat16_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_of_memory_keep_their_size() -> None:
     """Could one process shorten them, the next access of another would end it."""
-    from rgrad import _sharing
+    from rgrad._files import sharing
     from rgrad.utils.data import _transport
 
     shared = rgrad.zeros(5000).share_memory_()
-    fd, size = _sharing._files[shared.data_ptr()]
+    fd, size = sharing._files[shared.data_ptr()]
     batch = _transport._Shared([memoryview(bytes(5000))]).write()
     try:
         for file, held in ((fd, size), (batch, os.fstat(batch).st_size)):

@@ -15,7 +15,7 @@ import numpy as np
 
 import rgrad
 from rgrad import nn
-from rgrad._archive import StoredArchive
+from rgrad._files.archive import StoredArchive
 
 
 class Plain:

@@ -86,7 +86,7 @@ CARELESS = """
 import sys
 sys.path.insert(0, {folder!r})
 import fuzz
-from rgrad._restricted_pickle import RestrictedUnpickler
+from rgrad._files.restricted_pickle import RestrictedUnpickler
 
 RestrictedUnpickler._target = lambda machine, what: machine._top()
 sys.exit(fuzz.child("pickle-allowed", 0, 4000, 0))

@@ -15,7 +15,7 @@ from devices import real
 from inplace_aliases import ALIASES, OTHERS, operands
 from inplace_aliases import CALLS as LISTED
 from rgrad import _core
-from rgrad._late_methods import LATE
+from rgrad._functions.late_methods import LATE
 from rgrad.autograd import forward_ad
 from rgrad.autograd.graph import allow_mutation_on_saved_tensors, saved_tensors_hooks
 

@@ -9,7 +9,7 @@ import pytest
 
 import rgrad
 from rgrad import Tensor
-from rgrad._checked import operation
+from rgrad._operation.checked import operation
 
 Both = namedtuple("Both", ["low", "high"])
 SEEN: list[Any] = []

@@ -10,7 +10,7 @@ import pytest
 
 import rgrad
 from rgrad import Tensor
-from rgrad._late_methods import LATE
+from rgrad._functions.late_methods import LATE
 
 METHODS = sorted(
     form

@@ -14,7 +14,7 @@ import rgrad
 import rgrad.nn.functional as F
 from places import sources
 from rgrad import Tensor, _core
-from rgrad._overridable import overridable
+from rgrad._operation.overridable import overridable
 
 CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
 
@@ -90,9 +90,8 @@ def test_signature_and_documentation_are_the_function_s() -> None:
 def test_tracebacks_show_the_line_that_was_made() -> None:
     with pytest.raises(AttributeError) as info:
         F.mse_loss(rgrad.ones(2), rgrad.ones(2), weight=3)  # type: ignore[arg-type]
-    frame = next(
-        f for f in traceback.extract_tb(info.value.__traceback__) if f.filename.endswith("rgrad/_overridable.py")
-    )
+    frames = traceback.extract_tb(info.value.__traceback__)
+    frame = next(f for f in frames if f.filename.endswith("rgrad/_operation/overridable.py"))
     assert frame.line == "return _function({passed})"
     assert linecache.getline(frame.filename, frame.lineno or 0).strip() == frame.line
 
@@ -125,9 +124,9 @@ def test_functions_of_the_python_layer_use_the_decorator() -> None:
 
     asking = {name for name, file in sources().items() if asks(file)}
     assert asking == {
-        "rgrad._einsum",
-        "rgrad._overridable",
-        "rgrad._writes",
+        "rgrad._functions.einsum",
+        "rgrad._operation.overridable",
+        "rgrad._functions.writes",
         "rgrad.autograd.backward",
         "rgrad.overrides",
     }

@@ -45,6 +45,7 @@ def test_names_of_parts_are_taken_in_every_way() -> None:
     for code in (
         "from rgrad import *; nn.Linear(1, 1); load; optim.SGD",
         "import rgrad.nn.functional as F; F.relu",
+        "import rgrad; rgrad._tensor_str.printoptions, rgrad._tensor_str.PRINT_OPTS",
         "from rgrad import nn, save, serialization; assert serialization.save is save",
         "from rgrad.utils.data import DataLoader; import rgrad; assert rgrad.utils.data.DataLoader is DataLoader",
         "from rgrad.autograd.gradcheck import GradcheckError; import rgrad; assert callable(rgrad.autograd.gradcheck)",

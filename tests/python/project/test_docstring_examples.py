@@ -17,7 +17,7 @@ import pytest
 
 import rgrad
 from places import sources
-from rgrad._late_methods import LateMethod, method_of
+from rgrad._functions.late_methods import LateMethod, method_of
 from rgrad._tensor_str import get_printoptions
 
 

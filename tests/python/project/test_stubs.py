@@ -17,8 +17,8 @@ from op_kit import Op, Sample, leaves, views
 from op_table import OPS
 from places import ROOT
 from rgrad import _core
-from rgrad._late_methods import LATE
-from rgrad._names import IN_PLACE
+from rgrad._functions.late_methods import LATE
+from rgrad._runtime.names import IN_PLACE
 
 STUB = ROOT / "python" / "rgrad" / "_core.pyi"
 

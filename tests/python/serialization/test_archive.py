@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import rgrad
-from rgrad import _archive, _core
-from rgrad._archive import StoredArchive
-from rgrad._archive_reader import reading
+from rgrad import _core
+from rgrad._files import archive as archives
+from rgrad._files.archive import StoredArchive
+from rgrad._files.archive_reader import reading
 
 CONTENT = {"header.json": b"{}", "tensors/0": bytes(range(256)) * 5, "empty": b"", "tensors/ü": b"\x00" * 64}
 
@@ -65,7 +66,7 @@ def test_entries_are_aligned() -> None:
     with reading(file) as found:
         assert found.names() == list(CONTENT)
         for name, data in CONTENT.items():
-            assert found.place(name) % _archive.ALIGNMENT == 0
+            assert found.place(name) % archives.ALIGNMENT == 0
             assert found.read(name) == data
 
 
@@ -73,11 +74,11 @@ def test_entries_are_aligned() -> None:
 def test_large_archives_have_zip64s_records(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # What real archives of 4 GiB have: every size and place from the limit on stands in a record of its own.
     written = archive().getvalue()
-    monkeypatch.setattr(_archive, "LIMIT_16", 2)
+    monkeypatch.setattr(archives, "LIMIT_16", 2)
     with_many = archive().getvalue()
     assert with_many.count(b"PK\x06\x06") == 1
     assert len(with_many) == len(written) + 56 + 20
-    monkeypatch.setattr(_archive, "LIMIT_32", limit)
+    monkeypatch.setattr(archives, "LIMIT_32", limit)
     file = io.BytesIO()
     with StoredArchive(file) as out:
         for name, data in CONTENT.items():

@@ -15,7 +15,7 @@ import pytest
 
 import rgrad
 from rgrad import serialization
-from rgrad._archive import StoredArchive
+from rgrad._files.archive import StoredArchive
 
 
 @pytest.fixture(autouse=True)
@@ -137,7 +137,7 @@ def test_pickles_that_are_compressed_are_refused() -> None:
 
 
 def test_a_header_has_a_largest_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("rgrad._archive_reader.MOST_HEADER", 1000)
+    monkeypatch.setattr("rgrad._files.archive_reader.MOST_HEADER", 1000)
     monkeypatch.setattr("rgrad.serialization.MOST_HEADER", 1000)
     refused(stored({"header.json": header(obj="x" * 1000)}), "expected at most 1000")
     path = tmp_path / "kept"

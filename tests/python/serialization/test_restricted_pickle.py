@@ -14,9 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 import rgrad
-from rgrad import _safe_globals, nn, serialization
-from rgrad._archive import StoredArchive
-from rgrad._restricted_pickle import Malformed, RestrictedUnpickler
+from rgrad import nn, serialization
+from rgrad._files import safe_globals
+from rgrad._files.archive import StoredArchive
+from rgrad._files.restricted_pickle import Malformed, RestrictedUnpickler
 
 
 class Plain:
@@ -124,7 +125,7 @@ def read(data: bytes) -> Any:
     def refuse(pid: Any) -> Any:
         raise AssertionError(pid)
 
-    return RestrictedUnpickler(data, _safe_globals.allowed(), refuse).load()
+    return RestrictedUnpickler(data, safe_globals.allowed(), refuse).load()
 
 
 def through(obj: Any, protocol: int = 4) -> Any:

@@ -98,17 +98,17 @@ def test_some_modules_are_never_allowed() -> None:
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_names_are_found_in_pickles_of_every_protocol(protocol: int) -> None:
-    from rgrad import _safe_globals
+    from rgrad._files import safe_globals
 
     # The same strings twice: later protocols look them up in the memo.
     obj = [Thing(1), Thing(2), {"a": nn.ReLU}, collections.OrderedDict(a=Thing)]
-    found = _safe_globals.named([pickle.dumps(obj, protocol)])
+    found = safe_globals.named([pickle.dumps(obj, protocol)])
     assert {f"{Thing.__module__}.Thing", "rgrad.nn.modules.activation.ReLU", "collections.OrderedDict"} <= found
 
 
 def test_what_is_hidden_from_the_search_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(Thing(1))
-    monkeypatch.setattr("rgrad._safe_globals.unsafe", lambda pickles, permitted: [])
+    monkeypatch.setattr("rgrad._files.safe_globals.unsafe", lambda pickles, permitted: [])
     with pytest.raises(pickle.UnpicklingError, match=r"Thing was not an allowed global"):
         rgrad.load(file)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rgrad
-from rgrad._whole_files import text_written_whole
+from rgrad._runtime.whole_files import text_written_whole
 from rgrad.autograd.graph import draw, explain
 
 ROOT_USER = os.geteuid() == 0
@@ -64,7 +64,7 @@ class Broken:
     """What fails when half of the file is written."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-        from rgrad._archive import StoredArchive
+        from rgrad._files.archive import StoredArchive
 
         add = StoredArchive.add
 
@@ -99,7 +99,7 @@ def test_who_is_killed_leaves_the_old_file(tmp_path: Path) -> None:
     program = """
 import os, signal, sys
 import rgrad
-from rgrad._archive import StoredArchive
+from rgrad._files.archive import StoredArchive
 add = StoredArchive.add
 def deadly(archive, name, data):
     add(archive, name, data)
@@ -165,7 +165,7 @@ def test_a_folder_that_takes_no_new_files(tmp_path: Path, monkeypatch: pytest.Mo
     def refuse(folder: Path) -> Any:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("rgrad._whole_files._beside", refuse)
+    monkeypatch.setattr("rgrad._runtime.whole_files._beside", refuse)
     rgrad.save(2, path)
     assert rgrad.load(path) == 2
     with pytest.raises(PermissionError):

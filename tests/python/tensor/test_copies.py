@@ -133,6 +133,21 @@ def test_pickle(protocol: int, device: str) -> None:
         assert back.tolist() == odd.tolist()
 
 
+def test_pickles_name_what_files_name() -> None:
+    """Older files have these names, whatever module has the functions."""
+    for value, name in (
+        (rgrad.ones(2), "rebuild"),
+        (nn.Parameter(rgrad.ones(2)), "rebuild"),
+        (rgrad.Generator(), "generator"),
+    ):
+        named = f"crgrad._construct\n{name}\n".encode()
+        assert named in pickle.dumps(value, 0)
+        assert pickle.loads(named + b".") is value.__reduce_ex__(2)[0]
+    for name in ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"):
+        kind = getattr(nn.parameter, name)
+        assert pickle.dumps(kind, 0).startswith(f"crgrad.nn.parameter\n{name}\n".encode())
+
+
 def test_a_pickled_view_takes_only_its_own_part() -> None:
     whole = rgrad.zeros(100_000)
     assert len(pickle.dumps(whole[:10])) < 2000

@@ -11,7 +11,7 @@ import pytest
 
 import rgrad
 from pixels import pixels
-from rgrad import _png
+from rgrad._tensor import png
 
 
 def html(t: rgrad.Tensor) -> str:
@@ -169,13 +169,13 @@ def test_text_is_escaped() -> None:
 def test_png_of_all_channels() -> None:
     for channels in (1, 2, 3, 4):
         data = bytes(range(2 * 3 * channels))
-        assert pixels(_png.encode(data, 3, 2, channels)) == (3, 2, channels, data)
+        assert pixels(png.encode(data, 3, 2, channels)) == (3, 2, channels, data)
     with pytest.raises(ValueError, match="image of 5 channels"):
-        _png.encode(b"", 1, 1, 5)
+        png.encode(b"", 1, 1, 5)
     with pytest.raises(ValueError, match="got 2 bytes for an image of 1 x 1 pixels"):
-        _png.encode(b"ab", 1, 1, 1)
+        png.encode(b"ab", 1, 1, 1)
     with pytest.raises(ValueError, match="got 0 bytes"):
-        _png.encode(b"", 0, 1, 1)
+        png.encode(b"", 0, 1, 1)
 
 
 def test_options_of_printing() -> None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..._whole_files import text_written_whole
+from ..._runtime.whole_files import text_written_whole
 from .modules import ModuleCalls
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Node, Tensor
-from ..._trial import trial_run, with_sizes_to_come
+from .._trial import trial_run, with_sizes_to_come
 from ..backward import grad
 from ..grad_mode import enable_grad
 from .modules import ModuleCalls, Path, is_module, paths_by_function, paths_by_names

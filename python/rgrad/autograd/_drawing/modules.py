@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from ... import _core
 from ..._core import Tensor
-from ..._trial import watched_calls
 from .._guessed_modules import common, guessed
+from .._trial import watched_calls
 from ..grad_mode import enable_grad
 from .walk import Graph, number_of
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..._core import Tensor
-from ..._units import bytes_text
+from ..._runtime.units import bytes_text
 from .modules import Path
 from .tree import Images, Part, shown
 from .walk import Graph, Leaf, SavedBytes, is_parameter, metadata_of, norm_of

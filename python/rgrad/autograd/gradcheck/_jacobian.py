@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _core
 from ..._core import Tensor
-from ..._info import finfo
+from ..._runtime.info import finfo
 from ._error import BadGradient
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import warnings
 
 from ... import _core
 from ..._core import Tensor, dtype
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 
 
 @overridable("input", native=_core.relu, takes=("input",))

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from ._attention_blocks import scaled_dot_product_attention
 from ._dropout import dropout
 from ._padding import pad

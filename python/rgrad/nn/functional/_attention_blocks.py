@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from ...autograd import grad as gradients
 from ...autograd.function import Function
 from ...autograd.grad_mode import enable_grad

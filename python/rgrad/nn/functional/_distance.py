@@ -3,9 +3,9 @@
 import math
 
 from ... import _core
-from ..._composed import type_name
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.composed import type_name
+from ..._operation.overridable import overridable
 from ...amp.autocast_mode import autocast
 
 _MODES = (

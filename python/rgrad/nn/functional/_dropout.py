@@ -5,7 +5,7 @@ import warnings
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 
 # The limit of selu on the negative side, with the sign changed (Klambauer et al. 2017).
 _SATURATION = 1.7580993408473766

@@ -5,9 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 from ... import _core
-from ..._composed import type_name
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.composed import type_name
+from ..._operation.overridable import overridable
 
 
 def _check(name: str, dtype: Any, weight: Tensor, sparse: bool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 
 
 def _copied(t: Tensor) -> Tensor:

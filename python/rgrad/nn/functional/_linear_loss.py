@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _core
 from ..._core import Tensor, is_grad_enabled
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from ...autograd.backward import grad
 from ...autograd.function import Function
 from ...autograd.grad_mode import enable_grad

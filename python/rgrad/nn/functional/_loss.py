@@ -4,7 +4,7 @@ import warnings
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from .._reduction import reduced, reduction_of
 
 

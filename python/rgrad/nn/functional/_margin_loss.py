@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from .._reduction import reduced, reduction_of
 from ._activation import logsigmoid
 from ._distance import pairwise_distance

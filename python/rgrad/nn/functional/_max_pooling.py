@@ -5,7 +5,7 @@ from typing import Literal, overload
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from ._pooling import Size, _size, _with_sizes
 
 Pair = tuple[Tensor, Tensor]

@@ -2,7 +2,7 @@
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 
 
 @overridable("input")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 
 _SUPPORTED = """\
 Supported combinations for non-constant padding:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 
 Size = int | Sequence[int]
 

@@ -5,7 +5,7 @@ from typing import Any, Literal, overload
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from ._max_pooling import Pair
 from ._pooling import Size, avg_pool1d, avg_pool2d, avg_pool3d
 

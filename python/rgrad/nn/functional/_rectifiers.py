@@ -5,7 +5,7 @@ import warnings
 
 from ... import _core
 from ..._core import Tensor
-from ..._overridable import overridable
+from ..._operation.overridable import overridable
 from ._activation import celu, elu, hardtanh, leaky_relu, softmax
 from ._activation import threshold as _threshold
 

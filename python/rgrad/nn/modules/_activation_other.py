@@ -7,6 +7,7 @@ from ..._core import Tensor
 from .. import functional as F
 from .. import init as _init
 from ..parameter import Parameter
+from ._text import options
 from .activation import _Inplace
 from .module import Module
 
@@ -43,8 +44,7 @@ class PReLU(Module):
         """Same shape as ``input``."""
         return F.prelu(input, self.weight)
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+    extra_repr = options("num_parameters")
 
 
 class SELU(_Inplace):
@@ -88,8 +88,7 @@ class GLU(Module):
         """Half the size along ``dim``."""
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+    extra_repr = options("dim")
 
 
 class RReLU(Module):
@@ -120,8 +119,7 @@ class RReLU(Module):
         """Same shape as ``input``."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+    extra_repr = options("lower", "upper", unless={"inplace": False})
 
 
 class Softmin(Module):
@@ -146,8 +144,7 @@ class Softmin(Module):
         """Same shape as ``input``."""
         return F.softmin(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+    extra_repr = options("dim")
 
 
 class Softmax2d(Module):

@@ -4,24 +4,12 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from ...overrides import has_torch_function_variadic
+from ..._core import _has_torch_function_variadic as has_torch_function_variadic
 from .. import functional, init
 from ..functional._attention import BATCH_FIRST, attended
 from ..parameter import Parameter
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """A :class:`Linear` under the name that PyTorch prints for the last projection of attention.
-
-    Args:
-        in_features: The size of the input's last dimension.
-        out_features: The size of the output's last dimension.
-        bias: Whether there are biases.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-    """
 
 
 class MultiheadAttention(Module):

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from ... import __future__, _core
 from ..._core import Tensor, dtype
-from ..._guards import NoGradGuard
+from ..._runtime.guards import NoGradGuard
 from ..parameter import Parameter
 from ._convert import parse_to
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor, dtype, memory_format
-from ..._info import typename
+from ..._runtime.info import typename
 
 # The positional arguments, by what the first of them is.
 _LIKE_TENSOR = ("tensor", "non_blocking", "copy")

@@ -8,14 +8,14 @@ from .module import Module
 
 _Class = TypeVar("_Class", bound=type)
 
-_SIZES = ("L", "H, W", "D, H, W")
+_SIZES = ("L", "HW", "DHW")
 
 
 class Ranked(Module):
     """Base of a family of layers. A subclass that says its ``_dims`` has the family's text after its first line.
 
-    In the text ``{name}`` is the subclass, ``{twice}`` two times the number of its dimensions, ``{sizes}`` names for
-    their sizes, and ``{twos}`` as many sizes of 2 for an example; ``_words`` has further ones.
+    In the text ``{name}`` is the subclass, ``{dims}`` the number of its dimensions, ``{twice}`` two times that,
+    ``{sizes}`` names for their sizes, and ``{twos}`` as many sizes of 2 for an example; ``_words`` has further ones.
     """
 
     _dims: int
@@ -25,25 +25,31 @@ class Ranked(Module):
         super().__init_subclass__(**kwargs)
         if "_dims" in vars(cls) and cls.__doc__ is not None:
             n = cls._dims
-            words = {"name": cls.__name__, "twice": 2 * n, "sizes": _SIZES[n - 1], "twos": ", ".join("2" * n)}
+            words = {"name": cls.__name__, "dims": n, "twice": 2 * n, "sizes": ", ".join(cls._sizes())}
+            words["twos"] = ", ".join("2" * n)
             cls.__doc__ += "\n\n" + inspect.cleandoc(cls._text).format(**words, **cls._words())
+
+    @classmethod
+    def _sizes(cls) -> str:
+        """A letter for the size of each dimension."""
+        return _SIZES[cls._dims - 1]
 
     @classmethod
     def _words(cls) -> dict[str, str]:
         return {}
 
 
-def described_as_lazy(learned: str, call: str, shape: tuple[int, ...]) -> Callable[[_Class], _Class]:
-    """A decorator of a lazy module: its docstring goes on with that of the class that it becomes.
+def described_as_lazy(call: str, shape: tuple[int, ...]) -> Callable[[_Class], _Class]:
+    """A decorator of a lazy layer: its docstring goes on with that of the class that it becomes.
 
     Args:
-        learned: The argument that it has not.
         call: The arguments of an example.
         shape: A shape of an input with 3 channels for the example.
     """
 
     def complete(cls: _Class) -> _Class:
-        eager: type = cls.cls_to_become  # type: ignore[attr-defined]
+        layer: Any = cls
+        eager, learned = layer.cls_to_become, layer._learned
         if cls.__doc__ is not None and eager.__doc__ is not None:
             cls.__doc__ += f"""
 

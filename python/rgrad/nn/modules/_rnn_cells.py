@@ -1,12 +1,10 @@
 """The cells of recurrent networks alone: one step each."""
 
-import math
 from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from .. import init
-from ..parameter import Parameter
+from ._parameters import draw, register
 from .module import Module
 
 
@@ -40,15 +38,9 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        shapes = {
-            "weight_ih": (rows, input_size),
-            "weight_hh": (rows, hidden_size),
-            "bias_ih": (rows,),
-            "bias_hh": (rows,),
-        }
-        for name, shape in shapes.items():
-            there = bias or name.startswith("weight")
-            self.register_parameter(name, Parameter(_core.empty(shape, device=device, dtype=dtype)) if there else None)
+        both = rows if bias else None
+        weight_ih, weight_hh = (rows, input_size), (rows, hidden_size)
+        register(self, device, dtype, weight_ih=weight_ih, weight_hh=weight_hh, bias_ih=both, bias_hh=both)
         self.reset_parameters()
 
     def extra_repr(self) -> str:
@@ -62,9 +54,7 @@ class RNNCellBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        draw(self.hidden_size, *self.parameters())
 
     def _check(self, name: str, input: Tensor, hidden: tuple[Any, ...]) -> None:
         if input.dim() not in (1, 2):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..._core import Tensor
-from ..._guards import NoGradGuard
-from ..._info import typename
+from ..._runtime.guards import NoGradGuard
+from ..._runtime.info import typename
 from ...utils.hooks import RemovableHandle
 from ..parameter import Parameter, is_lazy
 

@@ -5,6 +5,7 @@ import warnings
 from ... import _core
 from ..._core import Tensor
 from .. import functional as F
+from ._text import options
 from .module import Module
 
 _relu = _core.relu
@@ -17,8 +18,7 @@ class _Inplace(Module):
         super().__init__()
         self.inplace = inplace
 
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+    extra_repr = options(unless={"inplace": False})
 
 
 class ReLU(_Inplace):
@@ -96,8 +96,7 @@ class LeakyReLU(Module):
         """Same shape as ``input``."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
+    extra_repr = options("negative_slope", unless={"inplace": False})
 
 
 class ELU(Module):
@@ -124,8 +123,7 @@ class ELU(Module):
         """Same shape as ``input``."""
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+    extra_repr = options("alpha", unless={"inplace": False})
 
 
 class SiLU(_Inplace):
@@ -231,8 +229,7 @@ class _Shrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def extra_repr(self) -> str:
-        return str(self.lambd)
+    extra_repr = options(first=["lambd"])
 
 
 class Hardshrink(_Shrink):
@@ -299,8 +296,7 @@ class Threshold(Module):
         """Same shape as ``input``."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
+    extra_repr = options("threshold", "value", unless={"inplace": False})
 
 
 class CELU(Module):
@@ -327,8 +323,7 @@ class CELU(Module):
         """Same shape as ``input``."""
         return F.celu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
+    extra_repr = options("alpha", unless={"inplace": False})
 
 
 class GELU(Module):
@@ -353,8 +348,7 @@ class GELU(Module):
         """Same shape as ``input``."""
         return F.gelu(input, self.approximate)
 
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
+    extra_repr = options("approximate")
 
 
 class Softplus(Module):
@@ -381,8 +375,7 @@ class Softplus(Module):
         """Same shape as ``input``."""
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
+    extra_repr = options("beta", "threshold")
 
 
 class Softsign(Module):
@@ -465,8 +458,7 @@ class Hardtanh(Module):
         """Same shape as ``input``."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+    extra_repr = options("min_val", "max_val", unless={"inplace": False})
 
 
 class ReLU6(Hardtanh):
@@ -486,8 +478,7 @@ class ReLU6(Hardtanh):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
+    extra_repr = options(unless={"inplace": False})
 
 
 class Softmax(Module):
@@ -512,8 +503,7 @@ class Softmax(Module):
         """Same shape as ``input``."""
         return F.softmax(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+    extra_repr = options("dim")
 
 
 class LogSoftmax(Module):
@@ -538,5 +528,4 @@ class LogSoftmax(Module):
         """Same shape as ``input``."""
         return F.log_softmax(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
+    extra_repr = options("dim")

@@ -1,15 +1,137 @@
 """Batch norm."""
 
+from itertools import chain
 from typing import Any
 
+from ... import _core
 from ..._core import Tensor
 from .. import functional as F
-from ._channel_norm import ChannelNorm
-from ._ranks import Ranked
+from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from ._parameters import register, reset_scale
+from ._ranks import Ranked, described_as_lazy
+from ._text import options
+from .lazy import _LazyLayer
 from .module import Module
 
 
-class _BatchNorm(ChannelNorm):
+class _NormBase(Module):
+    """What batch and instance norm have in common: a weight, a bias, and running statistics for each channel."""
+
+    _version = 2
+    track_running_stats: bool
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-05,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        shape = num_features if affine else None
+        register(self, device, dtype, weight=shape, bias=shape if bias else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", _core.zeros(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", _core.ones(num_features, device=device, dtype=dtype) if tracked else None)
+        batches = _core.tensor(0, dtype=_core.int64, device=device) if tracked else None
+        self.register_buffer("num_batches_tracked", batches)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Set the running means and the number of batches to 0 and the running variances to 1."""
+        for name, value in [("running_mean", 0), ("running_var", 1), ("num_batches_tracked", 0)]:
+            statistic = getattr(self, name)
+            if statistic is not None:
+                statistic.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Reset the running statistics, the weight to ones and the bias to zeros."""
+        self.reset_running_stats()
+        reset_scale(self.weight, self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    extra_repr = options("eps", "momentum", "affine", "bias", "track_running_stats", first=["num_features"])
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        version = local_metadata.get("version", None)
+        key = prefix + "num_batches_tracked"
+        # States of the first version do not have it.
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            have = self.num_batches_tracked
+            usable = have is not None and have.device.type != "meta"
+            state_dict[key] = have if usable else _core.tensor(0, dtype=_core.int64)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class _LazyNormBase(_LazyLayer, _NormBase):
+    _learned = "num_features"
+
+    def __init__(
+        self,
+        eps: float = 1e-05,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        for name in ("weight", "bias"):
+            if getattr(self, name) is not None:
+                setattr(self, name, UninitializedParameter(device=device, dtype=dtype))
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take ``num_features`` from the input.
+
+        Args:
+            input: The input of the first call.
+        """
+        if not self.has_uninitialized_params():
+            # A state dict gave the shapes.
+            self.num_features = self.num_features or self._channels_of(input)
+            return
+        self.num_features = self._channels_of(input)
+        for value in chain(self._parameters.values(), self._buffers.values()):
+            if is_lazy(value):
+                value.materialize((self.num_features,))
+        self.reset_parameters()
+
+    def _channels_of(self, input: Tensor) -> int:
+        return int(input.shape[1])
+
+
+class _BatchNorm(_NormBase):
     """Batch norm of inputs with any number of dimensions."""
 
     _is_over_batch = True
@@ -94,6 +216,27 @@ class BatchNorm3d(_RankedBatchNorm):
     """Subtracts the mean and divides by the deviation of each channel (Ioffe and Szegedy 2015)."""
 
     _dims = 3
+
+
+@described_as_lazy("", (2, 3, 4))
+class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
+    """A :class:`BatchNorm1d` whose ``num_features`` is that of its first input."""
+
+    cls_to_become = BatchNorm1d
+
+
+@described_as_lazy("", (2, 3, 4, 4))
+class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
+    """A :class:`BatchNorm2d` whose ``num_features`` is that of its first input."""
+
+    cls_to_become = BatchNorm2d
+
+
+@described_as_lazy("", (2, 3, 2, 2, 2))
+class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
+    """A :class:`BatchNorm3d` whose ``num_features`` is that of its first input."""
+
+    cls_to_become = BatchNorm3d
 
 
 class SyncBatchNorm(_BatchNorm):

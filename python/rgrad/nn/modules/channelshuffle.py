@@ -2,6 +2,7 @@
 
 from ..._core import Tensor
 from .. import functional as F
+from ._text import options
 from .module import Module
 
 
@@ -29,5 +30,4 @@ class ChannelShuffle(Module):
         """See :func:`rgrad.nn.functional.channel_shuffle`."""
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
+    extra_repr = options("groups")

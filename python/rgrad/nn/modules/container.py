@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, overload
 
 from ..._core import Tensor
-from ..._info import typename
+from ..._runtime.info import typename
 from ..parameter import Parameter
 from ._text import indented
 from .module import Module

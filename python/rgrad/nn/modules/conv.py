@@ -4,23 +4,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ... import _core
 from ..._core import Tensor
+from ...autograd.grad_mode import no_grad
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
-from .module import Module
-
-Numbers = int | tuple[int, ...]
+from ..common_types import _size_any_t
+from ._parameters import draw, register
+from ._ranks import Ranked, described_as_lazy
+from .lazy import _LazyLayer
+from .utils import _each, _reverse_repeat_tuple
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def _each(value: int | Sequence[int], dims: int) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, Sequence) else (value,) * dims
-
-
-class _ConvNd(Module):
+class _ConvNd(Ranked):
     in_channels: int
     out_channels: int
     kernel_size: tuple[int, ...]
@@ -33,7 +30,7 @@ class _ConvNd(Module):
     padding_mode: str
     weight: Tensor
     bias: Tensor | None
-    _dims = 1
+    _example = ""
 
     def __init__(
         self,
@@ -76,17 +73,14 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._sides()
-        self.weight = Parameter(_core.empty((*self._weight_channels(), *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(_core.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        weight = (*self._weight_channels(), *kernel_size)
+        register(self, device, dtype, weight=weight, bias=out_channels if bias else None)
         self.reset_parameters()
 
     def _sides(self) -> list[int] | tuple[int, ...]:
         """The padding before and after each dimension, the last dimension first, as ``F.pad`` takes it."""
         if not isinstance(self.padding, str):
-            return tuple(p for p in reversed(self.padding) for _ in range(2))
+            return _reverse_repeat_tuple(self.padding, 2)
         sides: list[int] = []
         for d in reversed(range(len(self.kernel_size))):
             total = self.dilation[d] * (self.kernel_size[d] - 1) if self.padding == "same" else 0
@@ -102,10 +96,13 @@ class _ConvNd(Module):
         """Draw weight and bias anew, uniform in ``±1 / sqrt(fan_in)``."""
         # kaiming_uniform_ with a = sqrt(5) is uniform in ±1 / sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
-            init.uniform_(self.bias, -bound, bound)
+        draw(init._calculate_fan_in_and_fan_out(self.weight)[0], self.bias)
+
+    @classmethod
+    def _words(cls) -> dict[str, str]:
+        stretch = ("stretch", "patch", "box")[cls._dims - 1]
+        primed = ", ".join(f"{size}'" for size in cls._sizes())
+        return {"stretch": stretch, "stretches": f"{stretch}es", "primed": primed, "example": cls._example}
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -125,14 +122,42 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
+    _text = """
+        The parameters ``weight`` of shape ``(out_channels, in_channels / groups, *kernel)`` and ``bias`` of shape
+        ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
+
+        Args:
+            in_channels: The channels of the input.
+            out_channels: The channels of the output.
+            kernel_size: The size of a {stretch}: a number, or one for each dimension.
+            stride: How far the {stretches} lie apart.
+            padding: How many elements are added at both ends of each dimension, or ``'valid'`` (none) or ``'same'``
+                (the output is as large as the input).
+            dilation: How far the elements of a {stretch} lie apart.
+            groups: The groups of channels, each of which has weights of its own.
+            bias: Whether there is a bias; without it ``bias`` is None.
+            padding_mode: What is added: ``'zeros'``, ``'reflect'``, ``'replicate'`` or ``'circular'``.
+            device: The device of the parameters.
+            dtype: The dtype of the parameters.
+
+        Raises:
+            ValueError: The channels cannot be divided into the groups, or a padding has no such name.
+
+        Shape:
+            Input: ``(N, C, {sizes})``; output: ``(N, out_channels, {primed})``; both may be without N. Each size is
+            ``L' = (L + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1``.
+
+        Example:{example}
+    """
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: str | Numbers = 0,
-        dilation: Numbers = 1,
+        kernel_size: _size_any_t,
+        stride: _size_any_t = 1,
+        padding: str | _size_any_t = 0,
+        dilation: _size_any_t = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
@@ -157,7 +182,7 @@ class _Conv(_ConvNd):
         )
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        padding: str | Numbers = self.padding
+        padding: str | _size_any_t = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
             padding = 0
@@ -170,120 +195,73 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """The sums of products of learned weights with each stretch of the input.
+    """The sums of products of learned weights with each stretch of the input."""
 
-    The parameters ``weight`` of shape ``(out_channels, in_channels / groups, kernel)`` and ``bias`` of shape
-    ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
-
-    Args:
-        in_channels: The channels of the input.
-        out_channels: The channels of the output.
-        kernel_size: The size of a stretch.
-        stride: How far the stretches lie apart.
-        padding: How many elements are added at both ends, or ``'valid'`` (none) or ``'same'`` (the output is as long
-            as the input).
-        dilation: How far the elements of a stretch lie apart.
-        groups: The groups of channels, each of which has weights of its own.
-        bias: Whether there is a bias; without it ``bias`` is None.
-        padding_mode: What is added: ``'zeros'``, ``'reflect'``, ``'replicate'`` or ``'circular'``.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Raises:
-        ValueError: The channels cannot be divided into the groups, or a padding has no such name.
-
-    Shape:
-        Input: ``(N, C, L)`` or ``(C, L)``; output: ``(N, out_channels, L')`` or ``(out_channels, L')`` with
-        ``L' = (L + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1``.
-
-    Example:
-        >>> nn.Conv1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 20)).shape
-        rgrad.Size([1, 8, 8])
-    """
+    _dims = 1
+    _example = """
+    >>> nn.Conv1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 20)).shape
+    rgrad.Size([1, 8, 8])"""
 
 
 class Conv2d(_Conv):
-    """The sums of products of learned weights with each patch of the input.
-
-    The parameters ``weight`` of shape ``(out_channels, in_channels / groups, *kernel)`` and ``bias`` of shape
-    ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
-
-    Args:
-        in_channels: The channels of the input.
-        out_channels: The channels of the output.
-        kernel_size: The size of a patch; a number for both dimensions or a pair.
-        stride: How far the patches lie apart.
-        padding: How many elements are added at both ends of each dimension, or ``'valid'`` (none) or ``'same'`` (the
-            output is as large as the input).
-        dilation: How far the elements of a patch lie apart.
-        groups: The groups of channels, each of which has weights of its own.
-        bias: Whether there is a bias; without it ``bias`` is None.
-        padding_mode: What is added: ``'zeros'``, ``'reflect'``, ``'replicate'`` or ``'circular'``.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Raises:
-        ValueError: The channels cannot be divided into the groups, or a padding has no such name.
-
-    Shape:
-        Input: ``(N, C, H, W)`` or ``(C, H, W)``; output: ``(N, out_channels, H', W')`` or ``(out_channels, H', W')``,
-        with sizes as for :class:`Conv1d`.
-
-    Example:
-        >>> nn.Conv2d(3, 8, (3, 5), padding=(1, 2))(rgrad.ones(1, 3, 20, 30)).shape
-        rgrad.Size([1, 8, 20, 30])
-    """
+    """The sums of products of learned weights with each patch of the input."""
 
     _dims = 2
+    _example = """
+    >>> nn.Conv2d(3, 8, (3, 5), padding=(1, 2))(rgrad.ones(1, 3, 20, 30)).shape
+    rgrad.Size([1, 8, 20, 30])"""
 
 
 class Conv3d(_Conv):
-    """The sums of products of learned weights with each box of the input.
-
-    The parameters ``weight`` of shape ``(out_channels, in_channels / groups, *kernel)`` and ``bias`` of shape
-    ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
-
-    Args:
-        in_channels: The channels of the input.
-        out_channels: The channels of the output.
-        kernel_size: The size of a box; a number for all dimensions or three.
-        stride: How far the boxes lie apart.
-        padding: How many elements are added at both ends of each dimension, or ``'valid'`` (none) or ``'same'`` (the
-            output is as large as the input).
-        dilation: How far the elements of a box lie apart.
-        groups: The groups of channels, each of which has weights of its own.
-        bias: Whether there is a bias; without it ``bias`` is None.
-        padding_mode: What is added: ``'zeros'``, ``'reflect'``, ``'replicate'`` or ``'circular'``.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Raises:
-        ValueError: The channels cannot be divided into the groups, or a padding has no such name.
-
-    Shape:
-        Input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; output: ``(N, out_channels, D', H', W')`` or without ``N``,
-        with sizes as for :class:`Conv1d`.
-
-    Example:
-        >>> nn.Conv3d(2, 4, 3)(rgrad.ones(1, 2, 8, 9, 10)).shape
-        rgrad.Size([1, 4, 6, 7, 8])
-    """
+    """The sums of products of learned weights with each box of the input."""
 
     _dims = 3
+    _example = """
+    >>> nn.Conv3d(2, 4, 3)(rgrad.ones(1, 2, 8, 9, 10)).shape
+    rgrad.Size([1, 4, 6, 7, 8])"""
 
 
 class _ConvTransposeNd(_ConvNd):
+    _text = """
+        The parameters ``weight`` of shape ``(in_channels, out_channels / groups, *kernel)`` and ``bias`` of shape
+        ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
+
+        Args:
+            in_channels: The channels of the input.
+            out_channels: The channels of the output.
+            kernel_size: The size of a {stretch}: a number, or one for each dimension.
+            stride: How far the {stretches} lie apart.
+            padding: How many elements at both ends of each dimension of the output are left out.
+            output_padding: How many elements more the output has at the end of each dimension; less than the stride or
+                the dilation.
+            groups: The groups of channels, each of which has weights of its own.
+            bias: Whether there is a bias; without it ``bias`` is None.
+            dilation: How far the elements of a {stretch} lie apart.
+            padding_mode: ``'zeros'``; there is no other.
+            device: The device of the parameters.
+            dtype: The dtype of the parameters.
+
+        Raises:
+            ValueError: The channels cannot be divided into the groups, or ``padding_mode`` is another one.
+
+        Shape:
+            Input: ``(N, C, {sizes})``; output: ``(N, out_channels, {primed})``; both may be without N. Each size is
+            ``L' = (L - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1``.
+
+        Example:{example}
+    """
+
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: Numbers = 0,
-        output_padding: Numbers = 0,
+        kernel_size: _size_any_t,
+        stride: _size_any_t = 1,
+        padding: _size_any_t = 0,
+        output_padding: _size_any_t = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Numbers = 1,
+        dilation: _size_any_t = 1,
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
@@ -346,107 +324,144 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The gradient of a :class:`Conv1d` with respect to its input: each element adds a multiple of the weight.
+    """The gradient of a :class:`Conv1d` with respect to its input: each element adds a multiple of the weight."""
 
-    The parameters ``weight`` of shape ``(in_channels, out_channels / groups, kernel)`` and ``bias`` of shape
-    ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
-
-    Args:
-        in_channels: The channels of the input.
-        out_channels: The channels of the output.
-        kernel_size: The size of a stretch.
-        stride: How far the stretches lie apart.
-        padding: How many elements at both ends of the output are left out.
-        output_padding: How many elements more the output has at its end; less than the stride or the dilation.
-        groups: The groups of channels, each of which has weights of its own.
-        bias: Whether there is a bias; without it ``bias`` is None.
-        dilation: How far the elements of a stretch lie apart.
-        padding_mode: ``'zeros'``; there is no other.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Raises:
-        ValueError: The channels cannot be divided into the groups, or ``padding_mode`` is another one.
-
-    Shape:
-        Input: ``(N, C, L)`` or ``(C, L)``; output: ``(N, out_channels, L')`` or ``(out_channels, L')`` with
-        ``L' = (L - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1``.
-
-    Example:
-        >>> nn.ConvTranspose1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 8)).shape
-        rgrad.Size([1, 8, 19])
-    """
+    _dims = 1
+    _example = """
+    >>> nn.ConvTranspose1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 8)).shape
+    rgrad.Size([1, 8, 19])"""
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The gradient of a :class:`Conv2d` with respect to its input: each element adds a multiple of the weight.
-
-    The parameters ``weight`` of shape ``(in_channels, out_channels / groups, *kernel)`` and ``bias`` of shape
-    ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
-
-    Args:
-        in_channels: The channels of the input.
-        out_channels: The channels of the output.
-        kernel_size: The size of a patch; a number for both dimensions or a pair.
-        stride: How far the patches lie apart.
-        padding: How many elements at both ends of each dimension of the output are left out.
-        output_padding: How many elements more the output has at the end of each dimension; less than the stride or the
-            dilation.
-        groups: The groups of channels, each of which has weights of its own.
-        bias: Whether there is a bias; without it ``bias`` is None.
-        dilation: How far the elements of a patch lie apart.
-        padding_mode: ``'zeros'``; there is no other.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Raises:
-        ValueError: The channels cannot be divided into the groups, or ``padding_mode`` is another one.
-
-    Shape:
-        Input: ``(N, C, H, W)`` or ``(C, H, W)``; output: ``(N, out_channels, H', W')`` or ``(out_channels, H', W')``,
-        with sizes as for :class:`ConvTranspose1d`.
-
-    Example:
-        >>> down, up = nn.Conv2d(4, 4, 3, stride=2, padding=1), nn.ConvTranspose2d(4, 4, 3, stride=2, padding=1)
-        >>> x = rgrad.ones(1, 4, 12, 12)
-        >>> up(down(x), output_size=x.size()).shape
-        rgrad.Size([1, 4, 12, 12])
-    """
+    """The gradient of a :class:`Conv2d` with respect to its input: each element adds a multiple of the weight."""
 
     _dims = 2
+    _example = """
+    >>> down, up = nn.Conv2d(4, 4, 3, stride=2, padding=1), nn.ConvTranspose2d(4, 4, 3, stride=2, padding=1)
+    >>> x = rgrad.ones(1, 4, 12, 12)
+    >>> up(down(x), output_size=x.size()).shape
+    rgrad.Size([1, 4, 12, 12])"""
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The gradient of a :class:`Conv3d` with respect to its input: each element adds a multiple of the weight.
-
-    The parameters ``weight`` of shape ``(in_channels, out_channels / groups, *kernel)`` and ``bias`` of shape
-    ``(out_channels)`` start uniform in ``±1 / sqrt(fan_in)``.
-
-    Args:
-        in_channels: The channels of the input.
-        out_channels: The channels of the output.
-        kernel_size: The size of a box; a number for all dimensions or three.
-        stride: How far the boxes lie apart.
-        padding: How many elements at both ends of each dimension of the output are left out.
-        output_padding: How many elements more the output has at the end of each dimension; less than the stride or the
-            dilation.
-        groups: The groups of channels, each of which has weights of its own.
-        bias: Whether there is a bias; without it ``bias`` is None.
-        dilation: How far the elements of a box lie apart.
-        padding_mode: ``'zeros'``; there is no other.
-        device: The device of the parameters.
-        dtype: The dtype of the parameters.
-
-    Raises:
-        ValueError: The channels cannot be divided into the groups, or ``padding_mode`` is another one.
-
-    Shape:
-        Input: ``(N, C, D, H, W)`` or ``(C, D, H, W)``; output: ``(N, out_channels, D', H', W')`` or without ``N``,
-        with sizes as for :class:`ConvTranspose1d`.
-
-    Example:
-        >>> nn.ConvTranspose3d(2, 4, 3)(rgrad.ones(1, 2, 6, 7, 8)).shape
-        rgrad.Size([1, 4, 8, 9, 10])
-    """
+    """The gradient of a :class:`Conv3d` with respect to its input: each element adds a multiple of the weight."""
 
     _dims = 3
+    _example = """
+    >>> nn.ConvTranspose3d(2, 4, 3)(rgrad.ones(1, 2, 6, 7, 8)).shape
+    rgrad.Size([1, 4, 8, 9, 10])"""
+
+
+class _LazyConvXdMixin(_LazyLayer, _ConvNd):
+    _learned = "in_channels"
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Take ``in_channels`` from the input.
+
+        Args:
+            input: The input of the first call.
+
+        Raises:
+            RuntimeError: The input has not the dimensions of such a convolution, with or without a batch.
+            ValueError: Its channels cannot be divided into the groups.
+        """
+        if not self.has_uninitialized_params():
+            return
+        bare = self._dims + 1
+        if input.dim() not in (bare, bare + 1):
+            raise RuntimeError(
+                f"Expected {bare}D (unbatched) or {bare + 1}D (batched) input to {type(self).__name__}, but got input "
+                f"of size: {input.shape}"
+            )
+        channels = int(input.shape[-bare])
+        if channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        self.in_channels = channels
+        weight: Any = self.weight
+        bias: Any = self.bias
+        with no_grad():
+            weight.materialize((*self._weight_channels(), *self.kernel_size))
+            if bias is not None:
+                bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+
+class _LazyConv(_LazyConvXdMixin, _Conv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: _size_any_t,
+        stride: _size_any_t = 1,
+        padding: str | _size_any_t = 0,
+        dilation: _size_any_t = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
+        self.out_channels = out_channels
+        self._without_shapes(bias, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvXdMixin, _ConvTransposeNd):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: _size_any_t,
+        stride: _size_any_t = 1,
+        padding: _size_any_t = 0,
+        output_padding: _size_any_t = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: _size_any_t = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode)
+        self.out_channels = out_channels
+        self._without_shapes(bias, device, dtype)
+
+
+@described_as_lazy("8, 3", (2, 3, 6))
+class LazyConv1d(_LazyConv, Conv1d):
+    """A :class:`Conv1d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv1d
+
+
+@described_as_lazy("8, 3", (2, 3, 6, 6))
+class LazyConv2d(_LazyConv, Conv2d):
+    """A :class:`Conv2d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv2d
+
+
+@described_as_lazy("8, 3", (2, 3, 6, 6, 6))
+class LazyConv3d(_LazyConv, Conv3d):
+    """A :class:`Conv3d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv3d
+
+
+@described_as_lazy("8, 3", (2, 3, 6))
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """A :class:`ConvTranspose1d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+@described_as_lazy("8, 3", (2, 3, 6, 6))
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """A :class:`ConvTranspose2d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+@described_as_lazy("8, 3", (2, 3, 6, 6, 6))
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """A :class:`ConvTranspose3d` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose3d

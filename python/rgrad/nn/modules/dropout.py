@@ -4,10 +4,11 @@ from typing import Any
 
 from ..._core import Tensor
 from .. import functional as F
+from ._text import options
 from .module import Module
 
 
-class _Dropout(Module):
+class _DropoutNd(Module):
     _function: Any
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -22,11 +23,10 @@ class _Dropout(Module):
         made: Tensor = self._function(input, self.p, self.training, self.inplace)
         return made
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+    extra_repr = options("p", "inplace")
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """In training, zeroes each element with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
 
     In evaluation mode it gives its input back (Srivastava et al. 2014).
@@ -54,7 +54,7 @@ class Dropout(_Dropout):
         return F.dropout(input, self.p, self.training, self.inplace) if self.training else input
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """In training, zeroes whole channels with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
 
     In evaluation mode it gives its input back.
@@ -77,7 +77,7 @@ class Dropout1d(_Dropout):
     _function = staticmethod(F.dropout1d)
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """In training, zeroes whole channels of images with probability ``p`` and scales the others by ``1 / (1 - p)``.
 
     In evaluation mode it gives its input back.
@@ -100,7 +100,7 @@ class Dropout2d(_Dropout):
     _function = staticmethod(F.dropout2d)
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """In training, zeroes whole channels of volumes with probability ``p`` and scales the others by ``1 / (1 - p)``.
 
     In evaluation mode it gives its input back.
@@ -123,7 +123,7 @@ class Dropout3d(_Dropout):
     _function = staticmethod(F.dropout3d)
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """In training, sets elements to selu's negative limit with probability ``p``, keeping mean and variance.
 
     In evaluation mode it gives its input back.
@@ -146,7 +146,7 @@ class AlphaDropout(_Dropout):
     _function = staticmethod(F.alpha_dropout)
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """In training, sets whole channels to selu's negative limit with probability ``p``, keeping mean and variance.
 
     In evaluation mode it gives its input back.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ..._core import Tensor
+from ._text import options
 from .module import Module
 
 
@@ -30,8 +31,7 @@ class Flatten(Module):
         """Give ``input`` with its dimensions joined: a view where strides allow it."""
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+    extra_repr = options("start_dim", "end_dim")
 
 
 class Unflatten(Module):
@@ -63,5 +63,4 @@ class Unflatten(Module):
         """Give a view of ``input`` with its dimension split."""
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+    extra_repr = options("dim", "unflattened_size")

@@ -2,8 +2,9 @@
 
 from ..._core import Tensor
 from .. import functional as F
+from ..common_types import _size_any_t
+from ._text import options
 from .module import Module
-from .pooling import Size
 
 
 class Fold(Module):
@@ -27,7 +28,12 @@ class Fold(Module):
     """
 
     def __init__(
-        self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
+        self,
+        output_size: _size_any_t,
+        kernel_size: _size_any_t,
+        dilation: _size_any_t = 1,
+        padding: _size_any_t = 0,
+        stride: _size_any_t = 1,
     ) -> None:
         super().__init__()
         self.output_size = output_size
@@ -40,11 +46,7 @@ class Fold(Module):
         """The image."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
+    extra_repr = options("output_size", "kernel_size", "dilation", "padding", "stride")
 
 
 class Unfold(Module):
@@ -66,7 +68,9 @@ class Unfold(Module):
         rgrad.Size([2, 30, 4])
     """
 
-    def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
+    def __init__(
+        self, kernel_size: _size_any_t, dilation: _size_any_t = 1, padding: _size_any_t = 0, stride: _size_any_t = 1
+    ) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.dilation = dilation
@@ -77,5 +81,4 @@ class Unfold(Module):
         """The columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+    extra_repr = options("kernel_size", "dilation", "padding", "stride")

@@ -5,11 +5,11 @@ from typing import Any
 
 from ..._core import Tensor
 from .. import functional as F
-from ._channel_norm import ChannelNorm
-from ._ranks import Ranked
+from ._ranks import Ranked, described_as_lazy
+from .batchnorm import _LazyNormBase, _NormBase
 
 
-class _InstanceNorm(ChannelNorm, Ranked):
+class _InstanceNorm(_NormBase, Ranked):
     _text = """
         With ``track_running_stats`` there are the buffers of batch norm, which evaluation mode uses. With ``affine``
         there are the parameters ``weight``, which starts as ones, and ``bias``, which starts as zeros.
@@ -109,3 +109,24 @@ class InstanceNorm3d(_InstanceNorm):
     """Subtracts mean, divides by deviation of each channel of each element of the batch (Ulyanov et al. 2016)."""
 
     _dims = 3
+
+
+@described_as_lazy("", (2, 3, 4))
+class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
+    """A :class:`InstanceNorm1d` whose ``num_features`` is that of its first input."""
+
+    cls_to_become = InstanceNorm1d
+
+
+@described_as_lazy("", (2, 3, 4, 4))
+class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
+    """A :class:`InstanceNorm2d` whose ``num_features`` is that of its first input."""
+
+    cls_to_become = InstanceNorm2d
+
+
+@described_as_lazy("", (2, 3, 2, 2, 2))
+class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
+    """A :class:`InstanceNorm3d` whose ``num_features`` is that of its first input."""
+
+    cls_to_become = InstanceNorm3d

@@ -5,12 +5,7 @@ from typing import Any
 
 from ..._core import Tensor
 from ...autograd.grad_mode import no_grad
-from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
-from ._channel_norm import ChannelNorm
-from ._ranks import described_as_lazy
-from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
-from .linear import Linear
+from ..parameter import UninitializedParameter, is_lazy
 
 
 class LazyModuleMixin:
@@ -77,131 +72,20 @@ def _shapes_of_state(module: Any, state_dict: dict[str, Any], prefix: str, *_: A
                 value.materialize(found.shape)
 
 
-@described_as_lazy("in_features", "2", (5, 3))
-class LazyLinear(LazyModuleMixin, Linear):
-    """A :class:`Linear` whose ``in_features`` are those of its first input."""
+class _LazyLayer(LazyModuleMixin):
+    """Base of rgrad's lazy layers: they learn one size, which is the attribute ``_learned``."""
 
-    cls_to_become = Linear
+    _learned: str
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(0, 0, False)
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
-        self.out_features = out_features
+    def _without_shapes(self, bias: bool, device: Any, dtype: Any) -> None:
+        """Have parameters without shapes, in the place of those that the base made for no channels."""
+        module: Any = self
+        module.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
+            module.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew, once they have shapes."""
-        if not self.has_uninitialized_params() and self.in_features != 0:
-            super().reset_parameters()
-
-    def initialize_parameters(self, input: Tensor) -> None:
-        """Take ``in_features`` from the input.
-
-        Args:
-            input: The input of the first call.
-        """
-        weight: Any = self.weight
-        bias: Any = self.bias
-        if self.has_uninitialized_params():
-            with no_grad():
-                self.in_features = input.shape[-1]
-                weight.materialize((self.out_features, self.in_features))
-                if bias is not None:
-                    bias.materialize((self.out_features,))
-                self.reset_parameters()
-        if self.in_features == 0:
-            # A state dict gave the shapes.
-            if input.shape[-1] != weight.shape[-1]:
-                raise AssertionError(
-                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
-                    f"self.weight: {weight.shape[-1]}"
-                )
-            self.in_features = input.shape[-1]
-
-
-class _LazyChannelNorm(LazyModuleMixin, ChannelNorm):
-    def __init__(
-        self,
-        eps: float = 1e-05,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        for name in ("weight", "bias"):
-            if getattr(self, name) is not None:
-                setattr(self, name, UninitializedParameter(device=device, dtype=dtype))
-        if track_running_stats:
-            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
-            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-
-    def reset_parameters(self) -> None:
-        """Reset statistics and parameters, once they have shapes."""
-        if not self.has_uninitialized_params() and self.num_features != 0:
-            super().reset_parameters()
-
-    def initialize_parameters(self, input: Tensor) -> None:
-        """Take ``num_features`` from the input.
-
-        Args:
-            input: The input of the first call.
-        """
-        if not self.has_uninitialized_params():
-            # A state dict gave the shapes.
-            self.num_features = self.num_features or self._channels_of(input)
-            return
-        self.num_features = self._channels_of(input)
-        for value in chain(self._parameters.values(), self._buffers.values()):
-            if is_lazy(value):
-                value.materialize((self.num_features,))
-        self.reset_parameters()
-
-    def _channels_of(self, input: Tensor) -> int:
-        return int(input.shape[1])
-
-
-@described_as_lazy("num_features", "", (2, 3, 4))
-class LazyBatchNorm1d(_LazyChannelNorm, BatchNorm1d):
-    """A :class:`BatchNorm1d` whose ``num_features`` is that of its first input."""
-
-    cls_to_become = BatchNorm1d
-
-
-@described_as_lazy("num_features", "", (2, 3, 4, 4))
-class LazyBatchNorm2d(_LazyChannelNorm, BatchNorm2d):
-    """A :class:`BatchNorm2d` whose ``num_features`` is that of its first input."""
-
-    cls_to_become = BatchNorm2d
-
-
-@described_as_lazy("num_features", "", (2, 3, 2, 2, 2))
-class LazyBatchNorm3d(_LazyChannelNorm, BatchNorm3d):
-    """A :class:`BatchNorm3d` whose ``num_features`` is that of its first input."""
-
-    cls_to_become = BatchNorm3d
-
-
-@described_as_lazy("num_features", "", (2, 3, 4))
-class LazyInstanceNorm1d(_LazyChannelNorm, InstanceNorm1d):
-    """A :class:`InstanceNorm1d` whose ``num_features`` is that of its first input."""
-
-    cls_to_become = InstanceNorm1d
-
-
-@described_as_lazy("num_features", "", (2, 3, 4, 4))
-class LazyInstanceNorm2d(_LazyChannelNorm, InstanceNorm2d):
-    """A :class:`InstanceNorm2d` whose ``num_features`` is that of its first input."""
-
-    cls_to_become = InstanceNorm2d
-
-
-@described_as_lazy("num_features", "", (2, 3, 2, 2, 2))
-class LazyInstanceNorm3d(_LazyChannelNorm, InstanceNorm3d):
-    """A :class:`InstanceNorm3d` whose ``num_features`` is that of its first input."""
-
-    cls_to_become = InstanceNorm3d
+        """Reset the parameters, once they have shapes."""
+        base: Any = super()
+        if not self.has_uninitialized_params() and getattr(self, self._learned) != 0:
+            base.reset_parameters()

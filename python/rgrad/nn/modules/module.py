@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from ..._core import Tensor, _define_module, _ModuleCall
-from ..._info import typename
-from ..._missing import missing
-from ..._settings import compile
+from ..._runtime.info import typename
+from ..._runtime.missing import missing
+from ..._runtime.settings import compile
 from ..parameter import Parameter
 from . import _global_hooks
 from ._call import call_with_hooks
@@ -123,7 +123,7 @@ class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):
         Raises:
             RuntimeError: One of them is not on the CPU, or the system has no files of memory.
         """
-        from ..._sharing import move
+        from ..._files.sharing import move
 
         tensors = [*self.parameters(), *self.buffers()]
         move([*tensors, *(t.grad for t in tensors if t.is_leaf and t.grad is not None)])

@@ -6,9 +6,10 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from .. import functional as F
-from .. import init
 from ..functional._images import sum_of_channels_around
 from ..parameter import Parameter
+from ._parameters import register, reset_scale
+from ._text import options
 from .module import Module
 
 
@@ -50,25 +51,19 @@ class LayerNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, there in [("weight", elementwise_affine), ("bias", elementwise_affine and bias)]:
-            made = _core.empty(self.normalized_shape, device=device, dtype=dtype) if there else None
-            self.register_parameter(name, None if made is None else Parameter(made))
+        shape = self.normalized_shape if elementwise_affine else None
+        register(self, device, dtype, weight=shape, bias=shape if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_scale(self.weight, self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise ``input``."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        has_bias = self.bias is not None
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={has_bias}"
+    extra_repr = options("eps", "elementwise_affine", "bias", first=["normalized_shape"])
 
 
 class RMSNorm(Module):
@@ -93,6 +88,7 @@ class RMSNorm(Module):
     """
 
     normalized_shape: tuple[int, ...]
+    weight: Parameter
 
     def __init__(
         self,
@@ -106,23 +102,18 @@ class RMSNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(_core.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
+        register(self, device, dtype, weight=self.normalized_shape if elementwise_affine else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the weight to ones."""
-        if self.weight is not None:
-            init.ones_(self.weight)
+        reset_scale(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise ``x``."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+    extra_repr = options("eps", "elementwise_affine", first=["normalized_shape"])
 
 
 class GroupNorm(Module):
@@ -170,25 +161,19 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, there in [("weight", affine), ("bias", affine and bias)]:
-            made = _core.empty(num_channels, device=device, dtype=dtype) if there else None
-            self.register_parameter(name, None if made is None else Parameter(made))
+        shape = num_channels if affine else None
+        register(self, device, dtype, weight=shape, bias=shape if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Set the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        reset_scale(self.weight, self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise ``input``."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self) -> str:
-        has_bias = self.bias is not None
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={has_bias}"
+    extra_repr = options("eps", "affine", "bias", first=["num_groups", "num_channels"])
 
 
 class LocalResponseNorm(Module):
@@ -221,8 +206,7 @@ class LocalResponseNorm(Module):
         """See :func:`rgrad.nn.functional.local_response_norm`."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+    extra_repr = options("alpha", "beta", "k", first=["size"])
 
 
 class CrossMapLRN2d(Module):
@@ -266,5 +250,4 @@ class CrossMapLRN2d(Module):
         total = total + squares[:, :1] * left.to(input.dtype).view(-1, 1, 1)
         return (total * (self.alpha / self.size) + self.k) ** -self.beta * input
 
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+    extra_repr = options("alpha", "beta", "k", first=["size"])

@@ -3,6 +3,7 @@
 from ..._core import Tensor
 from .. import functional as F
 from ._ranks import Ranked
+from ._text import options
 
 Padding = int | tuple[int, ...]
 
@@ -34,8 +35,7 @@ class _Pad(Ranked):
         """The input with its last dimensions padded."""
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = options(first=["padding"])
 
     @classmethod
     def _words(cls) -> dict[str, str]:
@@ -58,8 +58,7 @@ class _ConstantPad(_Pad):
         """The input with its last dimensions padded."""
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
+    extra_repr = options("padding", "value")
 
 
 class _ZeroPad(_ConstantPad):
@@ -69,8 +68,7 @@ class _ZeroPad(_ConstantPad):
     def __init__(self, padding: Padding) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = options(first=["padding"])
 
 
 class _CircularPad(_Pad):

@@ -2,6 +2,7 @@
 
 from ..._core import Tensor
 from .. import functional as F
+from ._text import options
 from .module import Module
 
 
@@ -29,8 +30,7 @@ class PixelShuffle(Module):
         """See :func:`rgrad.nn.functional.pixel_shuffle`."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
+    extra_repr = options("upscale_factor")
 
 
 class PixelUnshuffle(Module):
@@ -57,5 +57,4 @@ class PixelUnshuffle(Module):
         """See :func:`rgrad.nn.functional.pixel_unshuffle`."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
+    extra_repr = options("downscale_factor")

@@ -1,6 +1,5 @@
 """Recurrent networks, and their cells alone."""
 
-import math
 import numbers
 import warnings
 from collections.abc import Callable
@@ -8,10 +7,11 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
+from ._parameters import draw
 from ._rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from ._text import options
 from .module import Module
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
@@ -147,26 +147,19 @@ class RNNBase(Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
+        draw(self.hidden_size, *self.parameters())
 
-    def extra_repr(self) -> str:
-        """Describe sizes and what is not the default."""
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.proj_size:
-            text += f", proj_size={self.proj_size}"
-        if self.num_layers != 1:
-            text += f", num_layers={self.num_layers}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        if self.batch_first is not False:
-            text += f", batch_first={self.batch_first}"
-        if self.dropout != 0:
-            text += f", dropout={self.dropout}"
-        if self.bidirectional is not False:
-            text += f", bidirectional={self.bidirectional}"
-        return text
+    extra_repr = options(
+        first=["input_size", "hidden_size"],
+        unless={
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+        },
+    )
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Refuse inputs of another dtype, rank or size than the parameters need.

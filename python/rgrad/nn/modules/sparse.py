@@ -7,6 +7,7 @@ from ..._core import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._text import options
 from .module import Module
 
 
@@ -104,17 +105,10 @@ class Embedding(_Table):
             self.sparse,
         )
 
-    def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        return text + (", sparse=True" if self.sparse else "")
+    extra_repr = options(
+        first=["num_embeddings", "embedding_dim"],
+        unless={"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False},
+    )
 
     @classmethod
     def from_pretrained(

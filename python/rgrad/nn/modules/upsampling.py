@@ -2,8 +2,8 @@
 
 from ..._core import Tensor
 from .. import functional as F
+from ..common_types import _size_any_t
 from .module import Module
-from .pooling import Size
 
 Factor = float | tuple[float, ...]
 
@@ -30,7 +30,7 @@ class Upsample(Module):
 
     def __init__(
         self,
-        size: Size | None = None,
+        size: _size_any_t | None = None,
         scale_factor: Factor | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
@@ -81,7 +81,7 @@ class UpsamplingNearest2d(Upsample):
         rgrad.Size([1, 1, 4, 6])
     """
 
-    def __init__(self, size: Size | None = None, scale_factor: Factor | None = None) -> None:
+    def __init__(self, size: _size_any_t | None = None, scale_factor: Factor | None = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
@@ -102,5 +102,5 @@ class UpsamplingBilinear2d(Upsample):
         rgrad.Size([1, 1, 3, 4])
     """
 
-    def __init__(self, size: Size | None = None, scale_factor: Factor | None = None) -> None:
+    def __init__(self, size: _size_any_t | None = None, scale_factor: Factor | None = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

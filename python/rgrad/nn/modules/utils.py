@@ -1,6 +1,6 @@
 """Helpers that layers of one's own share with PyTorch's: a number for each dimension, prefixes of state dicts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -21,6 +21,14 @@ _single = _ntuple(1, "_single")
 _pair = _ntuple(2, "_pair")
 _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
+
+
+def _each(value: Any, count: int) -> tuple[Any, ...]:
+    """A number for each dimension: those of a sequence, or one number for all.
+
+    Unlike PyTorch's ``_ntuple`` it takes a tensor of one number for a number.
+    """
+    return tuple(value) if isinstance(value, Sequence) else (value,) * count
 
 
 def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:

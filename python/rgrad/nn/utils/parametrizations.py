@@ -4,7 +4,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
-from ..._info import finfo
+from ..._runtime.info import finfo
 from ...autograd.grad_mode import no_grad
 from ..functional import normalize
 from ..modules.module import Module

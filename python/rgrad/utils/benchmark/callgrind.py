@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..._tensor_str import PRINT_OPTS
+from ..._tensor.text import PRINT_OPTS
 from .measurement import TaskSpec
 
 #: More rows than this are shown by their first and their last.

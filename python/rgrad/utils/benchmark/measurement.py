@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..._missing import missing
+from ..._runtime.missing import missing
 
 _MOST_FIGURES = 4
 #: Differences below this many seconds say nothing.

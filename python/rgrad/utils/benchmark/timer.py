@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, Never
 
 from ... import _core
-from ..._fusion import fusion
+from ..._runtime.fusion import fusion
 from ._valgrind import collect
 from .callgrind import CopyIfCallgrind
 from .measurement import Measurement, TaskSpec, set_torch_threads

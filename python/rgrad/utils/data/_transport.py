@@ -9,8 +9,9 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from ... import _core, _memory_files
+from ... import _core
 from ..._core import Tensor
+from ..._runtime import memory_files
 
 #: From so many bytes on arrays travel in shared memory, where the system has memory files.
 SHARED = 1 << 18
@@ -74,7 +75,7 @@ class _Shared:
 
     def write(self) -> int:
         """Write them to a new file of memory, and give its descriptor."""
-        fd = _memory_files.new("rgrad-batch")
+        fd = memory_files.new("rgrad-batch")
         try:
             at = 0
             for raw in self.raws:
@@ -84,7 +85,7 @@ class _Shared:
                     done += os.pwrite(fd, raw[done : done + (1 << 30)], at + done)
                 at += _aligned(raw.nbytes)
             os.ftruncate(fd, at)
-            _memory_files.seal(fd)
+            memory_files.seal(fd)
         except BaseException:
             os.close(fd)
             raise

@@ -6,7 +6,7 @@ requirement of rgrad; a writer that finds none says so.
 
 from typing import TYPE_CHECKING
 
-from ..._lazy import lazily
+from ..._runtime.lazy import lazily
 
 if TYPE_CHECKING:
     from .writer import FileWriter as FileWriter

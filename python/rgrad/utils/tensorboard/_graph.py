@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ..._trial import trial_run, with_sizes_to_come
 from ...autograd._drawing.compose import arguments_of, tensors_by_name
 from ...autograd._drawing.modules import ModuleCalls, is_module
 from ...autograd._drawing.walk import collect, metadata_of
+from ...autograd._trial import trial_run, with_sizes_to_come
 from ...autograd.grad_mode import enable_grad
 from ._library import library
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._png import encode
+from ..._tensor.png import encode
 from ._values import Array, image_array, to_array
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ..._core import Tensor
-from ..._png import encode
+from ..._tensor.png import encode
 from ._library import library
 
 Array = npt.NDArray[Any]

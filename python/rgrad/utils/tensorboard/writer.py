@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._core import Tensor
-from ..._whole_files import text_written_whole
+from ..._runtime.whole_files import text_written_whole
 from . import _values as messages
 from ._library import library
 from ._media_writer import MediaWriter, tag_of
