@@ -23,8 +23,8 @@ const LARGER: usize = 4;
 /// Whether a request for a result of this shape may be a source.
 pub(in crate::array) fn is_worth(request: &Request, ins: &[Seen<'_>], out: (&[usize], DType)) -> bool {
     request.flags().has(Flags::EPILOGUE)
-        && request.work(ins, &[Some(out)]) <= MOST_WORK
         && policy::may_wait(out.0.iter().product::<usize>() / LARGER)
+        && request.work(ins, &[Some(out)]) <= MOST_WORK
 }
 
 /// The pending result, row-major, of a request over these arrays. None if it must run at once.
@@ -32,6 +32,9 @@ pub(in crate::array) fn is_worth(request: &Request, ins: &[Seen<'_>], out: (&[us
 /// # Errors
 /// Operands that were pending cannot be computed.
 pub(in crate::array) fn pending(request: &Request, ins: &[&Array], shape: &[usize], dtype: DType) -> Result<Option<Array>> {
+    if !request.flags().has(Flags::EPILOGUE) {
+        return Ok(None);
+    }
     let Some(first) = ins.first().filter(|a| is_worth(request, &[Some((a.shape(), a.dtype()))], (shape, dtype))) else { return Ok(None) };
     let backend = first.storage().backend();
     let can_be_read_later = |a: &Array| {

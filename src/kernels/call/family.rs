@@ -49,32 +49,46 @@ impl Flags {
 }
 
 /// The dtypes for which a request is defined, of its first operand (of the output if there is none), and why it is not for others.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elems {
-    includes: fn(DType) -> bool,
+    /// A bit for each dtype.
+    set: u32,
     /// The end of a sentence.
     pub why_not: &'static str,
 }
 
+const FLOATS: u32 = {
+    let (mut set, mut k) = (0, 0);
+    while k < DType::ALL.len() {
+        if DType::ALL[k].is_float() {
+            set |= 1 << DType::ALL[k] as u32;
+        }
+        k += 1;
+    }
+    set
+};
+
 impl Elems {
-    pub const ALL: Elems = Elems { includes: |_| true, why_not: "" };
-    pub const FLOATS: Elems = Elems { includes: DType::is_float, why_not: "defined for floating point" };
+    pub const ALL: Elems = Elems { set: u32::MAX, why_not: "" };
+    pub const FLOATS: Elems = Elems { set: FLOATS, why_not: "defined for floating point" };
 
     /// All but bool.
     pub const fn numbers(why_not: &'static str) -> Elems {
-        Elems { includes: |d| d != DType::Bool, why_not }
+        Elems { set: !(1 << DType::Bool as u32), why_not }
     }
 
-    pub const fn of(includes: fn(DType) -> bool, why_not: &'static str) -> Elems {
-        Elems { includes, why_not }
+    pub const fn floats_and(other: DType, why_not: &'static str) -> Elems {
+        Elems { set: FLOATS | 1 << other as u32, why_not }
     }
 
+    #[inline]
     pub const fn floats_if(only: bool) -> Elems {
         if only { Elems::FLOATS } else { Elems::ALL }
     }
 
-    pub fn has(self, dtype: DType) -> bool {
-        (self.includes)(dtype)
+    #[inline]
+    pub const fn has(self, dtype: DType) -> bool {
+        self.set & 1 << dtype as u32 != 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::operands::{around, numbers, result, typed, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::call::{CumulativeExtreme, Family};
 use crate::error::Result;
@@ -75,7 +75,7 @@ impl CpuFamily for CumulativeExtreme {
 
     unsafe fn compute(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let x = view(c.name(), ins, 0)?;
-        let (values, positions) = (output(c.name(), outs, 0)?, output(c.name(), outs, 1)?);
+        let (values, positions) = (result(c, outs, 0)?, result(c, outs, 1)?);
         // SAFETY: see above.
         unsafe {
             let from = numbers(&x)?;

@@ -7,9 +7,9 @@
 
 use super::index::{BoolElement, PIECE, ScatterElement, by_dtype, by_size, how};
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
-use crate::call::{Along, Bounds, Family, ScatterAlong, Write};
+use crate::call::{Along, Bounds, ScatterAlong, Write};
 use crate::error::{Error, Result};
 use crate::host::interrupt;
 use crate::host::memory::raw_slice::RawSlice;
@@ -305,7 +305,7 @@ impl CpuFamily for Along {
     const HALVES: Halves = Halves::Widened;
 
     unsafe fn compute(a: &Along, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(a.name(), outs, 0)?;
+        let out = result(a, outs, 0)?;
         let (x, at) = (view("gather", ins, 0)?, view("gather", ins, 1)?);
         let size = x.shape.get(a.dim).copied().unwrap_or(1);
         // SAFETY: see above; the index is no larger than the array apart from `dim`, where each position is checked as it is used.
@@ -329,7 +329,7 @@ impl CpuFamily for ScatterAlong {
 
     unsafe fn compute(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let (values, at) = (view("scatter", ins, 0)?, view("scatter", ins, 1)?);
-        let x = output("scatter", outs, 0)?;
+        let x = result(s, outs, 0)?;
         let size = x.shape.get(s.dim).copied().unwrap_or(1);
         let rank = at.shape.len();
         let strides = if values.shape.is_empty() && rank > 0 { Strides::from_elem(0, rank) } else { over(&values, rank) };

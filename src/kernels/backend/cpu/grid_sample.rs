@@ -2,9 +2,9 @@
 //! used for all channels.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, float, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
-use crate::call::{Family, GridBorder, GridMode, GridPass, GridSample};
+use crate::call::{GridBorder, GridMode, GridPass, GridSample};
 use crate::error::Result;
 use crate::host::threads::{SharedPointer, parallel_for};
 use crate::simd::instance;
@@ -341,7 +341,7 @@ impl CpuFamily for GridSample {
     const HALVES: Halves = Halves::Widened;
 
     unsafe fn compute(g: &GridSample, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(g.name(), outs, 0)?;
+        let out = result(g, outs, 0)?;
         let views = (0..ins.len()).map(|k| view(g.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 3]>>>()?;
         // SAFETY: see above.
         let dense = views.iter().map(|v| unsafe { DenseOperand::of(v) }).collect::<Result<SmallVec<[DenseOperand<'_>; 3]>>>()?;

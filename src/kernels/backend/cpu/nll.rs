@@ -2,12 +2,12 @@
 
 use super::reduce::reducers::Float;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, float, malformed, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, float, malformed, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::call::NllReduction as Reduction;
-use crate::call::{Classes, Family, Nll, NllReduction};
+use crate::call::{Classes, Nll, NllReduction};
 use crate::error::{Error, Result};
 use crate::host::interrupt::Ticks;
 use crate::host::memory::raw_slice::{Plain, RawSlice};
@@ -105,7 +105,7 @@ impl CpuFamily for Nll {
     }
 
     unsafe fn compute(n: &Nll, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(n.name(), outs, 0)?;
+        let out = result(n, outs, 0)?;
         let c = &n.classes;
         let targets = view("nll_loss", ins, 1)?;
         let weight = if ins.len() > 2 { Some(view("nll_loss", ins, 2)?) } else { None };

@@ -6,7 +6,7 @@ use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
 use crate::backend::contract::{Operand, Support, View};
-use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating, output};
+use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating, result};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::call::{Family, Scan, ScanKind};
@@ -464,7 +464,7 @@ impl CpuFamily for Scan {
     }
 
     unsafe fn compute(s: &Scan, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(s.name(), outs, 0)?;
+        let out = result(s, outs, 0)?;
         // SAFETY: see above.
         let x = unsafe { OrderedOperand::dense(s.name(), ins)? };
         let sizes = around(x.shape(), s.dim);

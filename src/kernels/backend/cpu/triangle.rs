@@ -1,7 +1,7 @@
 //! The upper or lower triangles of matrices.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{malformed, output, view};
+use crate::backend::cpu::common::operands::{malformed, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::index::StridedBlock;
 use crate::call::{Family, Triangle};
@@ -72,7 +72,7 @@ impl CpuFamily for Triangle {
     const HALVES: Halves = Halves::Widened;
 
     unsafe fn compute(t: &Triangle, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(t.name(), outs, 0)?;
+        let out = result(t, outs, 0)?;
         let x = view(t.name(), ins, 0)?;
         let Some(r) = out.shape.len().checked_sub(2) else { return Err(malformed(t.name())) };
         let (to, from) = (StridedBlock::new(&out.shape[..r], &out.strides[..r]), StridedBlock::new(&out.shape[..r], &x.strides[..r]));

@@ -4,6 +4,7 @@ use crate::backend::contract::{Operand, Program, ProgramRun, ProgramRuns, View};
 use crate::backend::cpu::copy;
 use crate::backend::cpu::pointwise::fused::{FusedInput, Placement, Runner};
 use crate::backend::cpu::reduce::{BlockProducer, ReduceInput};
+use crate::call::Family;
 use crate::error::{Error, Result};
 use crate::host::memory::alloc::Buffer;
 use crate::layout::{DType, Layout};
@@ -94,6 +95,12 @@ pub(in crate::backend::cpu) fn view<'a>(op: &str, ins: &[Operand<'a>], k: usize)
 #[inline]
 pub(in crate::backend::cpu) fn output<'a>(op: &str, outs: &[Option<View<'a>>], k: usize) -> Result<View<'a>> {
     outs.get(k).copied().flatten().ok_or_else(|| malformed(op))
+}
+
+/// As `output`, of a request whose name is looked up for an error alone.
+#[inline]
+pub(in crate::backend::cpu) fn result<'a>(of: &impl Family, outs: &[Option<View<'a>>], k: usize) -> Result<View<'a>> {
+    outs.get(k).copied().flatten().ok_or_else(|| malformed(of.name()))
 }
 
 /// Row-major elements: the operand itself, or a copy.

@@ -2,11 +2,11 @@
 //! cause accesses out of bounds.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::index;
 use crate::backend::cpu::index::{IndexedRows, StridedBlock, add_offsets};
-use crate::call::{Bounds, Family, IndexPlan, IndexWrite};
+use crate::call::{Bounds, IndexPlan, IndexWrite};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc::Buffer;
 use crate::host::memory::raw_slice::RawSlice;
@@ -66,7 +66,7 @@ impl CpuFamily for IndexPlan {
     const HALVES: Halves = Halves::Widened;
 
     unsafe fn compute(i: &IndexPlan, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(i.name(), outs, 0)?;
+        let out = result(i, outs, 0)?;
         let x = view(i.bounds.name(), ins, 0)?;
         // SAFETY: see above; the offsets were checked against the array's sizes.
         unsafe {
@@ -81,7 +81,7 @@ impl CpuFamily for IndexWrite {
     const HALVES: Halves = Halves::Widened;
 
     unsafe fn compute(w: &IndexWrite, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let x = output(w.name(), outs, 0)?;
+        let x = result(w, outs, 0)?;
         let values = view(w.index.bounds.name(), ins, 0)?;
         let single = values.strides.iter().zip(values.shape).all(|(s, n)| *s == 0 || *n == 1);
         // SAFETY: see above; the offsets were checked against the array's sizes.

@@ -1,10 +1,10 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, Support, View};
-use crate::backend::cpu::common::operands::{malformed, output};
+use crate::backend::cpu::common::operands::{malformed, result};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::pointwise;
-use crate::call::{Family, Pointwise};
+use crate::call::Pointwise;
 use crate::error::Result;
 use crate::layout::DType;
 use smallvec::SmallVec;
@@ -24,7 +24,7 @@ impl CpuFamily for Pointwise {
     }
 
     unsafe fn compute(p: &Pointwise, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(p.name(), outs, 0)?;
+        let out = result(p, outs, 0)?;
         let mut operands: SmallVec<[pointwise::StridedOperand<'_>; 5]> = SmallVec::new();
         for i in ins {
             operands.push(match i {

@@ -1,10 +1,10 @@
 //! Random numbers of every distribution and dtype.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
-use crate::call::{Distribution, Family, Random, below};
+use crate::call::{Distribution, Random, below};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{BF16, DType, F16};
@@ -13,7 +13,7 @@ impl CpuFamily for Random {
     const HALVES: Halves = Halves::Taken;
 
     unsafe fn compute(r: &Random, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(r.name(), outs, 0)?;
+        let out = result(r, outs, 0)?;
         let (n, p) = (out.numel(), out.ptr());
         macro_rules! go {
             ($T:ty, $draw:ty, $kind:expr, $f:expr) => {

@@ -2,11 +2,11 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::cast::convert_fn;
-use crate::backend::cpu::common::operands::{OrderedOperand, not_floating, output};
+use crate::backend::cpu::common::operands::{OrderedOperand, not_floating, result};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::reduce::kernels as reduce_kernels;
 use crate::backend::cpu::reduce::run as run_reduce;
-use crate::call::{Family, Reduce};
+use crate::call::Reduce;
 use crate::error::Result;
 use crate::host::memory::alloc::Buffer;
 use crate::layout::DType;
@@ -22,7 +22,7 @@ impl CpuFamily for Reduce {
     }
 
     unsafe fn compute(r: &Reduce, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(r.name(), outs, 0)?;
+        let out = result(r, outs, 0)?;
         // SAFETY: see above.
         let x = unsafe { OrderedOperand::strided(r.reducer.name(), ins)? };
         let d = x.dtype();

@@ -1,10 +1,10 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, float, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::resample;
-use crate::call::{Family, Resample};
+use crate::call::Resample;
 use crate::error::Result;
 
 // SAFETY, of every `compute` here: the promises of `Backend::run` are the caller's; views lie inside their memory, have the shapes and dtypes
@@ -14,7 +14,7 @@ impl CpuFamily for Resample {
     const HALVES: Halves = Halves::Widened;
 
     unsafe fn compute(r: &Resample, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(r.name(), outs, 0)?;
+        let out = result(r, outs, 0)?;
         let x = view(r.op, ins, 0)?;
         // SAFETY: see above; `Resample` describes operand and output.
         unsafe {

@@ -1,7 +1,7 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, around, float, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, around, float, result, view};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::backend::cpu::softmax::{SoftmaxElement, SoftmaxShape};
@@ -20,7 +20,7 @@ impl CpuFamily for Softmax {
     }
 
     unsafe fn compute(s: &Softmax, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        let out = output(s.name(), outs, 0)?;
+        let out = result(s, outs, 0)?;
         // SAFETY: see above.
         let first = unsafe { OrderedOperand::dense(s.name(), ins)? };
         let second = if s.pass.backward { Some(view(s.name(), ins, 1)?) } else { None };
