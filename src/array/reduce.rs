@@ -84,11 +84,6 @@ impl Array {
         self.reduce(Reducer::Truth { all }, reduced, keepdim)
     }
 
-    /// How many elements are not 0, as int64.
-    pub fn count_nonzero(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
-        self.reduce(Reducer::CountNonzero, reduced, keepdim)
-    }
-
     /// The sum of squared distances from the mean. Floats only.
     pub fn squares(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
         self.reduce(Reducer::SquaredDeviations, reduced, keepdim)

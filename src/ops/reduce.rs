@@ -471,7 +471,7 @@ impl Op for CountOp {
         let out = match self.what {
             CountKind::All => x[0].truth(true, mask, keepdim)?,
             CountKind::Any => x[0].truth(false, mask, keepdim)?,
-            CountKind::NonZero => return Ok(smallvec![x[0].count_nonzero(mask, keepdim)?]),
+            CountKind::NonZero => return Ok(smallvec![x[0].reduce(Reducer::CountNonzero, mask, keepdim)?]),
         };
         // As in PyTorch, uint8 stays uint8.
         Ok(smallvec![if x[0].dtype() == DType::U8 { out.cast(DType::U8)? } else { out }])

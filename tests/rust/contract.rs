@@ -99,7 +99,7 @@ pub fn reductions_scans_and_sorting() {
                             ("amin", a.extreme(false, r, keepdim)),
                             ("all", a.truth(true, r, keepdim)),
                             ("any", a.truth(false, r, keepdim)),
-                            ("count_nonzero", a.count_nonzero(r, keepdim)),
+                            ("count_nonzero", a.reduce(rgrad::call::Reducer::CountNonzero, r, keepdim)),
                             ("squares", a.squares(r, keepdim)),
                             ("logsumexp", a.logsumexp(r, keepdim)),
                             ("norm 2", a.norm(2.0, r, keepdim)),

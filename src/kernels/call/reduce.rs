@@ -30,7 +30,7 @@ pub enum Reducer {
 
 impl Reducer {
     /// One of each.
-    const SAMPLES: [Reducer; 10] = [
+    pub const SAMPLES: [Reducer; 10] = [
         Reducer::Sum,
         Reducer::Prod,
         Reducer::Extreme { max: true },

@@ -2,7 +2,7 @@
 
 use super::loaders::Load;
 use super::loops::{LoopsOf, ReduceLoops, finish_with};
-use super::reducers::{Absolutes, CountNonzero, ExtremeOp, Float, LargestAbsolute, LogicalOp, ProdOp, SquareSum, SumOp};
+use super::reducers::{Absolutes, ExtremeOp, Float, LargestAbsolute, LogicalOp, ProdOp, ReduceOp, SquareSum, SumOp};
 use super::traversal::{FinishFn, ReduceKernel};
 use super::variance::{LogSumExpOp, SquaredDistances};
 use crate::call::Reducer;
@@ -140,6 +140,27 @@ pub fn truth(all: bool, dtype: DType) -> ReduceKernel {
     of_truth(ReduceKernel::plain(if all { LoopsOf::<LogicalOp<true>>::LOOPS } else { LoopsOf::<LogicalOp<false>>::LOOPS }), dtype)
 }
 
+/// How many elements are not 0.
+#[derive(Debug, Clone, Copy, Default)]
+struct CountNonzero;
+
+impl ReduceOp for CountNonzero {
+    type Element = u8;
+    type Accumulator = i64;
+    #[inline(always)]
+    fn init(self) -> i64 {
+        0
+    }
+    #[inline(always)]
+    fn lift(self, x: u8) -> i64 {
+        i64::from(x != 0)
+    }
+    #[inline(always)]
+    fn merge(self, a: i64, b: i64) -> i64 {
+        a.wrapping_add(b)
+    }
+}
+
 /// How many elements are not 0, in int64.
 pub fn count_nonzero(dtype: DType) -> ReduceKernel {
     of_truth(ReduceKernel::plain(LoopsOf::<CountNonzero>::LOOPS), dtype)
@@ -253,6 +274,7 @@ unsafe fn at_least_zero<T: Float>(acc: *const u8, n: usize, out: *mut u8, step: 
 
 #[cfg(test)]
 mod tests {
+    use super::super::loops::tests::agrees;
     use super::super::{ReduceInput, run};
     use super::*;
     use crate::backend::cpu::common::cast::{convert_fn, scalar_bytes};
@@ -293,6 +315,11 @@ mod tests {
             groups[kept.iter().fold(0, |k, d| k * shape[*d] + at(*d))].push(x[from as usize]);
         }
         groups
+    }
+
+    #[test]
+    fn rows_of_every_length_are_counted() {
+        agrees::<CountNonzero>(|i| (i % 3) as u8);
     }
 
     #[test]

@@ -323,27 +323,6 @@ impl<const ALL: bool> ReduceOp for LogicalOp<ALL> {
     }
 }
 
-/// How many elements are not 0.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CountNonzero;
-
-impl ReduceOp for CountNonzero {
-    type Element = u8;
-    type Accumulator = i64;
-    #[inline(always)]
-    fn init(self) -> i64 {
-        0
-    }
-    #[inline(always)]
-    fn lift(self, x: u8) -> i64 {
-        i64::from(x != 0)
-    }
-    #[inline(always)]
-    fn merge(self, a: i64, b: i64) -> i64 {
-        a.wrapping_add(b)
-    }
-}
-
 /// The sum of squared distances from a mean.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Deviation<T>(pub T);

@@ -431,34 +431,19 @@ impl ReduceRun<'_> {
 mod tests {
     use super::*;
     use crate::backend::wgpu::wgsl::validate;
+    use crate::call::Reducer;
 
     /// Every reducer with an element type that it is offered for, and its result's.
     fn offered() -> Vec<(DeviceReducer, DType, DType)> {
+        let norms = [0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY].map(Reducer::Norm);
         let mut all = Vec::new();
         for d in DType::ALL {
-            let sum = if d.is_float() { d } else { DType::I64 };
-            all.extend([(DeviceReducer::Sum, d, sum), (DeviceReducer::Prod, d, sum), (DeviceReducer::CountNonzero, d, DType::I64)]);
-            for flag in [false, true] {
-                all.extend([
-                    (DeviceReducer::Extreme { max: flag }, d, d),
-                    (DeviceReducer::Place { max: flag }, d, d),
-                    (DeviceReducer::Truth { all: flag }, d, DType::Bool),
-                ]);
+            for asked in Reducer::SAMPLES.into_iter().chain(norms).filter(|r| d.is_float() || !r.is_float_only()) {
+                all.extend(DeviceReducer::of(asked).map(|r| (r, d, asked.out_dtype(d))));
             }
+            all.extend([false, true].map(|max| (DeviceReducer::Place { max }, d, d)));
             if d.is_float() {
-                all.extend(
-                    [
-                        DeviceReducer::Squares,
-                        DeviceReducer::LogSumExp,
-                        DeviceReducer::SumAbs,
-                        DeviceReducer::Root,
-                        DeviceReducer::Power,
-                        DeviceReducer::SumExp,
-                    ]
-                    .map(|r| (r, d, d)),
-                );
-                all.extend([false, true].map(|max| (DeviceReducer::ExtremeAbs { max }, d, d)));
-                all.push((DeviceReducer::CountNonzero, d, d));
+                all.extend([DeviceReducer::Power, DeviceReducer::SumExp].map(|r| (r, d, d)));
             }
         }
         all.extend([DType::F32, DType::F64, DType::I32, DType::I64, DType::U8].map(|d| (DeviceReducer::Dot, d, d)));
