@@ -63,7 +63,7 @@ class Row(NamedTuple):
 def rows() -> list[Row]:
     """All rows, wherever under src/ their folder lies."""
     found = []
-    for path in sorted((ROOT / "src").rglob("rows/*.rs")):
+    for path in sorted((ROOT / "src").rglob("rows/**/*.rs")):
         for name, text in ROW.findall(path.read_text(encoding="utf-8")):
             inputs, _, parameters = text.partition(";")
             ranges = []

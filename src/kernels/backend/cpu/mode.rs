@@ -1,48 +1,42 @@
 //! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
 
-use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::sort_keys::{Packed, SortElement};
 use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
 use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::sort::{check_size, order, pack};
 use crate::call::Mode;
 use crate::error::Result;
-use crate::host::interrupt;
-use crate::host::interrupt::Ticks;
 use crate::host::memory::reserve::reserved;
-use std::cmp::Ordering;
-
-/// Elements that are copied between two checks for interrupts.
-const LONG: usize = 1 << 19;
 
 /// The most frequent element (the smallest of equally frequent ones) and its last position. A nan equals no other.
 ///
 /// # Safety
-/// `x` has `outer * n * inner` elements with n at least 1, the outputs `outer * inner`; nothing overlaps.
-pub unsafe fn mode<T: Numeric>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
+/// `x` has `outer * n * inner` elements with n at least 1 and of at most 32 bits, the outputs `outer * inner`; nothing overlaps.
+unsafe fn mode<T: SortElement>((outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
     let p = RowPointers { x, values, positions };
     each_row(outer * inner, n, |row| {
         let first = row / inner * n * inner + row % inner;
-        let mut sorted: Vec<(T, usize)> = reserved(n);
         // SAFETY: indices stay inside x.
-        let element = |i: usize| (unsafe { *p.x(first + i * inner) }, i);
-        for from in (0..n).step_by(LONG) {
-            sorted.extend((from..n.min(from + LONG)).map(element));
-            interrupt::check();
-        }
-        let ticks = Ticks::default();
-        sorted.sort_unstable_by(|a, b| {
-            ticks.tick();
-            let order = a.0.partial_cmp(&b.0).unwrap_or_else(|| a.0.is_nan().cmp(&b.0.is_nan()));
-            order.then(a.1.cmp(&b.1))
-        });
+        let element = |i: usize| unsafe { *p.x(first + i * inner) };
+        let mut sorted: Vec<T::Packed> = reserved(n);
+        pack(&mut sorted, n, false, element);
+        order(&mut sorted, n);
         let mut best = (0, sorted[0]);
-        for run in sorted.chunk_by(|a, b| a.0.partial_cmp(&b.0) == Some(Ordering::Equal)) {
-            if run.len() > best.0 {
-                best = (run.len(), run[run.len() - 1]);
+        for run in sorted.chunk_by(|a, b| a.is_like(*b)) {
+            let last = run[run.len() - 1];
+            // The run of nan comes last.
+            if element(last.position()).is_nan() {
+                if best.0 == 0 {
+                    best = (1, run[0]);
+                }
+            } else if run.len() > best.0 {
+                best = (run.len(), last);
             }
         }
-        p.write(row, best.1.0, best.1.1);
+        let position = best.1.position();
+        p.write(row, element(position), position);
     });
 }
 
@@ -55,10 +49,12 @@ impl CpuFamily for Mode {
     unsafe fn compute(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let x = view("mode", ins, 0)?;
         let (values, positions) = (output("mode", outs, 0)?, output("mode", outs, 1)?);
+        let sizes = around(x.shape, m.dim);
+        check_size("mode", sizes.1)?;
         // SAFETY: see above.
         unsafe {
             let from = numbers(&x)?;
-            typed!(x.dtype, T => mode::<T>(around(x.shape, m.dim), from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
+            typed!(x.dtype, T => mode::<T>(sizes, from.ptr().cast(), values.ptr().cast(), positions.ptr().cast()));
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Sorting along one dimension of a dense array seen as (outer, n, inner).
 
-use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::sort_keys::{Packed, SortElement};
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::call::Sort;
 use crate::error::{Error, Result};
@@ -10,11 +10,10 @@ use crate::host::interrupt;
 use crate::host::interrupt::Ticks;
 use crate::host::memory::reserve::reserved;
 use crate::host::threads::parallel_for;
-use std::cmp::Ordering;
 
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
-/// Rows of so many elements are sorted with checks for interrupts.
+/// Elements between two checks for interrupts.
 const LONG: usize = 1 << 19;
 
 #[derive(Clone, Copy)]
@@ -42,62 +41,70 @@ impl<T> SortPointers<T> {
     }
 }
 
-/// The order of sorting: nan is larger than everything.
-#[inline]
-fn compare<T: Numeric>(a: &T, b: &T) -> Ordering {
-    a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+/// The first `keep` of a row in order, of which the others are left as they come.
+#[inline(never)]
+pub(super) fn order<P: Packed>(row: &mut [P], keep: usize) {
+    // Rows of so many elements are sorted with checks for interrupts.
+    if row.len() < LONG {
+        if keep < row.len() && keep > 0 {
+            row.select_nth_unstable(keep - 1);
+        }
+        return row[..keep].sort_unstable();
+    }
+    let ticks = Ticks::default();
+    let compare = |a: &P, b: &P| {
+        ticks.tick();
+        a.cmp(b)
+    };
+    if keep < row.len() && keep > 0 {
+        row.select_nth_unstable_by(keep - 1, compare);
+    }
+    row[..keep].sort_unstable_by(compare);
+}
+
+/// Puts the elements of a row into `packed`. `element` gives that of a position.
+pub(super) fn pack<T: SortElement>(packed: &mut Vec<T::Packed>, n: usize, descending: bool, element: impl Fn(usize) -> T) {
+    packed.clear();
+    for from in (0..n).step_by(LONG) {
+        packed.extend((from..n.min(from + LONG)).map(|i| element(i).packed(descending, i)));
+        interrupt::check();
+    }
+}
+
+/// Refuses dimensions whose positions have more than 32 bits.
+pub(super) fn check_size(op: &str, n: usize) -> Result<()> {
+    if n <= u32::MAX as usize {
+        return Ok(());
+    }
+    Err(Error::not_implemented(format!("{op}: dimensions of more than {} elements are not supported", u32::MAX)))
 }
 
 /// Sorts along `n`, stably, and writes the first `keep` elements of each row with their original positions.
 ///
 /// # Safety
-/// `x` has `outer * n * inner` elements, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
-pub unsafe fn sort<T: Numeric>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
+/// `x` has `outer * n * inner` elements, n of at most 32 bits, the outputs `outer * keep * inner` with `keep` at most n; nothing overlaps.
+unsafe fn sort<T: SortElement>(part: Sort, (outer, n, inner): (usize, usize, usize), x: *const T, values: *mut T, positions: *mut i64) {
     let p = SortPointers { x, values, positions };
     let jobs = outer * inner;
     let together = (TASK / (8 * n).max(1)).max(1);
     let Sort { descending, keep, .. } = part;
-    let order = move |a: &(T, u32), b: &(T, u32)| {
-        let o = if descending { compare(&b.0, &a.0) } else { compare(&a.0, &b.0) };
-        o.then(a.1.cmp(&b.1))
-    };
     parallel_for(jobs.div_ceil(together), |t| {
-        let mut row: Vec<(T, u32)> = reserved(n);
+        let mut row: Vec<T::Packed> = reserved(n);
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, c) = (job / inner, job % inner);
-            row.clear();
             // SAFETY: indices stay inside x.
-            let element = |i: usize| (unsafe { *p.x((o * n + i) * inner + c) }, i as u32);
-            for from in (0..n).step_by(LONG) {
-                row.extend((from..n.min(from + LONG)).map(element));
-                interrupt::check();
-            }
-            // Equal elements are compared by position, so an unstable sort gives the stable order.
-            if n < LONG {
-                if keep < n && keep > 0 {
-                    row.select_nth_unstable_by(keep - 1, order);
-                }
-                row[..keep].sort_unstable_by(order);
-            } else {
-                let ticks = Ticks::default();
-                let order = |a: &(T, u32), b: &(T, u32)| {
-                    ticks.tick();
-                    order(a, b)
-                };
-                if keep < n && keep > 0 {
-                    row.select_nth_unstable_by(keep - 1, order);
-                }
-                row[..keep].sort_unstable_by(order);
-            }
-            for (i, (v, position)) in row[..keep].iter().enumerate() {
+            let element = |i: usize| unsafe { *p.x((o * n + i) * inner + c) };
+            pack(&mut row, n, descending, element);
+            order(&mut row, keep);
+            for (i, packed) in row[..keep].iter().enumerate() {
                 if i % LONG == LONG - 1 {
                     interrupt::check();
                 }
-                let to = (o * keep + i) * inner + c;
+                let (to, position) = ((o * keep + i) * inner + c, packed.position());
                 // SAFETY: this job alone writes this row of the outputs.
                 unsafe {
-                    *p.values(to) = *v;
-                    *p.positions(to) = i64::from(*position);
+                    *p.values(to) = element(position);
+                    *p.positions(to) = position as i64;
                 }
             }
         }
@@ -114,9 +121,7 @@ impl CpuFamily for Sort {
         let x = view("sort", ins, 0)?;
         let (values, positions) = (output("sort", outs, 0)?, output("sort", outs, 1)?);
         let sizes = around(x.shape, s.dim);
-        if sizes.1 > u32::MAX as usize {
-            return Err(Error::not_implemented(format!("sort: dimensions of more than {} elements are not supported", u32::MAX)));
-        }
+        check_size("sort", sizes.1)?;
         // SAFETY: see above.
         unsafe {
             let from = numbers(&x)?;

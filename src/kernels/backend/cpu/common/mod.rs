@@ -8,5 +8,6 @@ pub(in crate::backend::cpu) mod in_lanes;
 pub(in crate::backend::cpu) mod operands;
 #[cfg(test)]
 pub(in crate::backend::cpu) mod seed;
+pub(in crate::backend::cpu) mod sort_keys;
 pub mod strided;
 pub(in crate::backend::cpu) mod widened;

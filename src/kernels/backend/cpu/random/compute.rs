@@ -1,11 +1,13 @@
 //! Random numbers of every distribution and dtype.
 
-use crate::backend::contract::{Operand, View};
+use crate::backend::contract::{Memory, Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, result, view};
+use crate::backend::cpu::copy;
 use crate::backend::cpu::family::{CpuFamily, Halves};
 use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::call::{Distribution, Random, below};
 use crate::error::Result;
+use crate::host::memory::alloc::Buffer;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{BF16, DType, F16};
 
@@ -15,6 +17,17 @@ impl CpuFamily for Random {
     unsafe fn compute(r: &Random, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(r, outs, 0)?;
         let (n, p) = (out.numel(), out.ptr());
+        // Dtypes in which such numbers are seldom drawn have no loops of their own: the numbers are drawn in another one, and converted.
+        let through = |dtype: DType| {
+            let drawn = Buffer::new(n * dtype.size())?;
+            let to = View { memory: Memory::Host(drawn.as_ptr()), offset: 0, dtype, ..out };
+            // SAFETY: the caller's; there is room for all numbers, and dense memory is converted in the order in which it lies.
+            unsafe {
+                Self::compute(r, ins, &[Some(to)])?;
+                copy::copy(dtype, out.dtype, &[n], drawn.as_ptr(), &[1], p, &[1]);
+            }
+            Ok(())
+        };
         macro_rules! go {
             ($T:ty, $draw:ty, $kind:expr, $f:expr) => {
                 // SAFETY: the output is dense and writable for n elements of the type.
@@ -25,13 +38,8 @@ impl CpuFamily for Random {
             ($hit:expr) => {
                 match out.dtype {
                     DType::Bool | DType::U8 | DType::I8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
-                    DType::I16 => go!(i16, f64, Uniform, |i, u| i16::from($hit(i, u))),
-                    DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
-                    DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
-                    DType::F16 => go!(F16, f64, Uniform, |i, u| F16(if $hit(i, u) { 0x3c00 } else { 0 })),
-                    DType::BF16 => go!(BF16, f64, Uniform, |i, u| BF16(if $hit(i, u) { 0x3f80 } else { 0 })),
                     DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
-                    DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from($hit(i, u)))),
+                    DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F64 => return through(DType::U8),
                 }
             };
         }
@@ -100,15 +108,11 @@ impl CpuFamily for Random {
             Distribution::Integers { from, range } => {
                 let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
                 match out.dtype {
-                    DType::Bool => go!(u8, u64, Bits, |i, b| u8::from(at(i, b) != 0)),
-                    DType::U8 | DType::I8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
-                    DType::I16 => go!(i16, u64, Bits, |i, b| at(i, b) as i16),
                     DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
                     DType::I64 => go!(i64, u64, Bits, at),
-                    DType::F16 => go!(F16, u64, Bits, |i, b| F16::from_f32(at(i, b) as f32)),
-                    DType::BF16 => go!(BF16, u64, Bits, |i, b| BF16::from_f32(at(i, b) as f32)),
-                    DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
-                    DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
+                    DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                        return through(DType::I64);
+                    }
                 }
             }
         }
