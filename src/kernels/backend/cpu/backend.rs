@@ -9,6 +9,7 @@ use crate::backend::contract::{
 };
 use crate::backend::cpu::common::strided::collapse;
 use crate::backend::cpu::common::{operands, widened};
+use crate::backend::cpu::elem::is_widened;
 use crate::call::{ConvPass, NormPass, Request};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc;
@@ -56,7 +57,7 @@ impl Backend for Cpu {
     fn support(&self, request: &Request, dtype: DType) -> Support {
         match (defined(self, request, dtype), request) {
             (Support::No(why), _) => Support::No(why),
-            (_, request) if dtype.is_half() && widened::is_needed(request) => Support::Converted("converted to float32 first"),
+            (_, request) if is_widened(dtype) && widened::is_needed(request) => Support::Converted("converted to float32 first"),
             (_, Request::Pointwise(_)) if dtype.is_half() => Support::Converted("computed in float32, a tile at a time"),
             (_, Request::Scan(_)) if dtype.computed() != dtype => Support::Converted("converted to int64 first"),
             (_, Request::Pointwise(_)) if dtype.computed() != dtype => Support::Converted("computed in int32, a tile at a time"),
@@ -87,7 +88,7 @@ impl Backend for Cpu {
     fn reads_programs(&self, request: &Request, dtype: DType) -> bool {
         match request {
             // Elements are made where the scan writes, so both are of one type.
-            _ if dtype.is_half() => !widened::is_needed(request),
+            _ if is_widened(dtype) => !widened::is_needed(request),
             Request::Scan(_) => dtype.is_float() || dtype == DType::I64,
             Request::Softmax(_) | Request::Nll(_) => dtype.is_float(),
             _ => true,
@@ -115,7 +116,7 @@ impl Backend for Cpu {
             }
             let Some(Some(out)) = outs.first() else { return Err(operands::malformed(request.name())) };
             let out = *out;
-            if out.dtype.is_half() && widened::is_needed(request) {
+            if is_widened(out.dtype) && widened::is_needed(request) {
                 return widened::run(request, ins, outs);
             }
             match request {

@@ -2,7 +2,8 @@
 //! used for all channels.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, view};
+use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::backend::cpu::elem::float;
 use crate::call::{GridBorder, GridMode, GridPass, GridSample};
 use crate::error::Result;
 use crate::host::threads::{SharedPointer, parallel_for};

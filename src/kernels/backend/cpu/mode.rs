@@ -2,8 +2,9 @@
 
 use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::operands::{around, numbers, output, view};
 use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
+use crate::backend::cpu::elem::typed;
 use crate::call::Mode;
 use crate::error::Result;
 use crate::host::interrupt;

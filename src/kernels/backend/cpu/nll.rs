@@ -2,15 +2,16 @@
 
 use super::reduce::reducers::Float;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, float, malformed, view};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, malformed, view};
+use crate::backend::cpu::elem::float;
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::backend::cpu::reduce::reducers::Numeric;
 use crate::call::NllReduction as Reduction;
 use crate::call::{Classes, Nll, NllReduction};
 use crate::error::{Error, Result};
 use crate::host::interrupt::Ticks;
-use crate::host::memory::raw_slice::{Plain, RawSlice};
-use crate::layout::DType;
+use crate::host::memory::raw_slice::RawSlice;
+use crate::layout::{DType, Plain};
 
 /// The weight of each class.
 type ClassWeight<'a, T> = Option<RawSlice<'a, T>>;

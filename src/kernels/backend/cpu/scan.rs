@@ -7,13 +7,14 @@ use super::reduce::loops::instances;
 use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating};
+use crate::backend::cpu::elem::is_widened;
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::call::{Scan, ScanKind};
 use crate::error::Result;
 use crate::host::interrupt;
 use crate::host::memory::reserve::{filled, zeros};
 use crate::host::threads::{SharedPointer, num_threads, parallel_for};
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use crate::simd::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -78,17 +79,18 @@ impl ScanLoops {
                 }
             };
         }
-        Some(match (dtype, kind) {
-            // `widened` converts floats of 16 bits.
-            (DType::F16 | DType::BF16, _) => return None,
-            (DType::F32, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f32>, f32>() },
-            (DType::F64, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f64>, f64>() },
-            (DType::Bool | DType::U8, _) => of!(u8, i64, i64),
-            (DType::I32, _) => of!(i32, i64, i64),
-            // Narrow integers are converted before.
-            (DType::I8 | DType::I16 | DType::I64, _) => of!(i64, i64, i64),
-            (DType::F32, _) => of!(f32, f64, f32),
-            (DType::F64, _) => of!(f64, f64, f64),
+        if is_widened(dtype) {
+            return None;
+        }
+        Some(match (dtype.number(), kind) {
+            (Number::F32, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f32>, f32>() },
+            (Number::F64, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f64>, f64>() },
+            (Number::Bool | Number::U8, _) => of!(u8, i64, i64),
+            // Narrow integers are converted to int64 before.
+            (Number::I32, _) => of!(i32, i64, i64),
+            (Number::I64, _) => of!(i64, i64, i64),
+            (Number::F32, _) => of!(f32, f64, f32),
+            (Number::F64, _) => of!(f64, f64, f64),
         })
     }
 

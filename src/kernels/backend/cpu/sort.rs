@@ -2,7 +2,8 @@
 
 use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::operands::{around, numbers, output, view};
+use crate::backend::cpu::elem::typed;
 use crate::call::Sort;
 use crate::error::{Error, Result};
 use crate::host::interrupt;

@@ -5,8 +5,8 @@
 //!
 //! Each element takes about ten operations: the kernels are bound by memory. So loops have several loads under way and no divisions.
 
+use super::elem::{from_words, value};
 use super::reduce::rows::{Meeting, RowTile, tree};
-use super::wgsl::types::{from_words, value};
 use super::{Bindings, BufferView};
 use crate::backend::contract;
 use crate::backend::contract::Operand;

@@ -2,9 +2,10 @@
 
 use crate::backend::contract::{Operand, Program, View};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
-use crate::backend::cpu::common::operands::{DenseOperand, runner, typed, view};
+use crate::backend::cpu::common::operands::{DenseOperand, runner, view};
 use crate::backend::cpu::common::widened;
 use crate::backend::cpu::conv;
+use crate::backend::cpu::elem::{is_widened, typed};
 use crate::call::{Conv, ConvPass, Request};
 use crate::error::Result;
 use crate::layout::{BF16, DType, F16};
@@ -70,7 +71,7 @@ pub(in crate::backend::cpu) unsafe fn compute(
         if done {
             return Ok(());
         }
-        if !out.dtype.is_half() {
+        if !is_widened(out.dtype) {
             typed!(out.dtype, T => {
                 let (a, b, bias, to) = (from(0).cast::<T>(), from(1).cast::<T>(), from(2).cast::<T>(), out.ptr().cast::<T>());
                 // SAFETY: as above.

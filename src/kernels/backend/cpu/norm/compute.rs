@@ -1,7 +1,8 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::elem::float;
 use crate::backend::cpu::norm;
 use crate::call::{Norm, NormPass};
 use crate::error::Result;

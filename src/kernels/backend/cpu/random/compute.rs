@@ -2,11 +2,12 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::backend::cpu::elem::by_narrow_float;
 use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::call::{Distribution, Random, below};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
-use crate::layout::{BF16, DType, F16};
+use crate::layout::{DType, Element, by_element};
 
 /// # Safety
 /// As for `Backend::run`.
@@ -20,16 +21,7 @@ pub(in crate::backend::cpu) unsafe fn compute(r: &Random, ins: &[Operand<'_>], o
     }
     macro_rules! hits {
         ($hit:expr) => {
-            match out.dtype {
-                DType::Bool | DType::U8 | DType::I8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
-                DType::I16 => go!(i16, f64, Uniform, |i, u| i16::from($hit(i, u))),
-                DType::I32 => go!(i32, f64, Uniform, |i, u| i32::from($hit(i, u))),
-                DType::I64 => go!(i64, f64, Uniform, |i, u| i64::from($hit(i, u))),
-                DType::F16 => go!(F16, f64, Uniform, |i, u| F16(if $hit(i, u) { 0x3c00 } else { 0 })),
-                DType::BF16 => go!(BF16, f64, Uniform, |i, u| BF16(if $hit(i, u) { 0x3f80 } else { 0 })),
-                DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
-                DType::F64 => go!(f64, f64, Uniform, |i, u| f64::from(u8::from($hit(i, u)))),
-            }
+            by_element!(out.dtype, T => go!(<T as Element>::Raw, f64, Uniform, |i, u| <T as Element>::of_bool($hit(i, u)).raw()))
         };
     }
     // Half the distance of the numbers below 1 is rounded up to 1, which is outside.
@@ -54,11 +46,7 @@ pub(in crate::backend::cpu) unsafe fn compute(r: &Random, ins: &[Operand<'_>], o
             }
         };
     }
-    match out.dtype {
-        DType::F16 => halves!(F16),
-        DType::BF16 => halves!(BF16),
-        _ => {}
-    }
+    by_narrow_float!(out.dtype, H => halves!(H), _ => {});
     let single = out.dtype == DType::F32;
     match r.distribution {
         Distribution::Uniform { from, to } if single => {
@@ -96,17 +84,7 @@ pub(in crate::backend::cpu) unsafe fn compute(r: &Random, ins: &[Operand<'_>], o
         }
         Distribution::Integers { from, range } => {
             let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
-            match out.dtype {
-                DType::Bool => go!(u8, u64, Bits, |i, b| u8::from(at(i, b) != 0)),
-                DType::U8 | DType::I8 => go!(u8, u64, Bits, |i, b| at(i, b) as u8),
-                DType::I16 => go!(i16, u64, Bits, |i, b| at(i, b) as i16),
-                DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
-                DType::I64 => go!(i64, u64, Bits, at),
-                DType::F16 => go!(F16, u64, Bits, |i, b| F16::from_f32(at(i, b) as f32)),
-                DType::BF16 => go!(BF16, u64, Bits, |i, b| BF16::from_f32(at(i, b) as f32)),
-                DType::F32 => go!(f32, u64, Bits, |i, b| at(i, b) as f32),
-                DType::F64 => go!(f64, u64, Bits, |i, b| at(i, b) as f64),
-            }
+            by_element!(out.dtype, T => go!(<T as Element>::Raw, u64, Bits, |i, b| <T as Element>::of_i64(at(i, b)).raw()));
         }
     }
     Ok(())

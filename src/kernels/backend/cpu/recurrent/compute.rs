@@ -2,7 +2,8 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::blocks::BlockElement;
-use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::elem::float;
 use crate::backend::cpu::recurrent::{RecurrentBackward, RecurrentForward};
 use crate::call::{Recurrent, RecurrentCell};
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, view};
+use crate::backend::cpu::common::operands::{DenseOperand, view};
+use crate::backend::cpu::elem::float;
 use crate::backend::cpu::resample;
 use crate::call::Resample;
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, around, float, view};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, around, view};
+use crate::backend::cpu::elem::float;
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::backend::cpu::softmax::{SoftmaxElement, SoftmaxShape};
 use crate::call::Softmax;
