@@ -281,7 +281,7 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
     let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
     for (j, v) in outs.iter().enumerate() {
         let meta = out_meta(v);
-        with_grad.push(meta.dtype.is_float() && op.differentiable(j));
+        with_grad.push(meta.dtype.is_differentiable() && op.differentiable(j));
         metas.push(meta);
     }
     if !with_grad.contains(&true) {
@@ -409,7 +409,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         history.needs.fill(false);
     }
     history.at_level(level.as_ref().map_or(0, |l| l.number()));
-    let any = history.is_recorded() && target.dtype().is_float();
+    let any = history.is_recorded() && target.dtype().is_differentiable();
     view::check_inplace(target, any, label)?;
 
     let out = target.array();
