@@ -5,7 +5,7 @@ use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, malformed, view};
 use crate::backend::cpu::elem::float;
 use crate::backend::cpu::reduce::ReduceInput;
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::call::NllReduction as Reduction;
 use crate::call::{Classes, Nll, NllReduction};
 use crate::error::{Error, Result};
@@ -123,7 +123,7 @@ pub(super) unsafe fn compute(n: &Nll, ins: &[Operand<'_>], out: View<'_>) -> Res
                     Some(p) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
                     None => {
                         let alone = |i: usize| {
-                            let mut element = <T as Numeric>::ZERO;
+                            let mut element = <T as Arithmetic>::ZERO;
                             let made = blocks.produce(i, 1, (&raw mut element).cast());
                             if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
                         };

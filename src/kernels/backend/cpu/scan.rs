@@ -4,7 +4,7 @@
 use super::copy::copy;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
-use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
+use super::reduce::reducers::{Arithmetic, Numeric, ProdOp, ReduceOp, SumOp};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating};
 use crate::backend::cpu::elem::is_widened;
@@ -47,7 +47,7 @@ struct ScanLoops {
 }
 
 impl ScanLoops {
-    const fn of<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>() -> Self {
+    const fn of<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy>() -> Self {
         const { assert!(size_of::<R::Accumulator>() == 8) }
         ScanLoops {
             from: size_of::<R::Element>(),
@@ -146,17 +146,17 @@ macro_rules! logarithms {
 }
 logarithms!(f32 f64);
 
-unsafe fn start<R: ReduceOp<Accumulator: Numeric>>() -> u64 {
+unsafe fn start<R: ReduceOp<Accumulator: Arithmetic>>() -> u64 {
     bits(R::default().init())
 }
 
-unsafe fn merge<R: ReduceOp<Accumulator: Numeric>>(a: u64, b: u64) -> u64 {
+unsafe fn merge<R: ReduceOp<Accumulator: Arithmetic>>(a: u64, b: u64) -> u64 {
     bits(R::default().merge(of_bits(a), of_bits(b)))
 }
 
 /// A number of eight bytes.
 #[inline(always)]
-fn bits<A: Numeric>(a: A) -> u64 {
+fn bits<A: Arithmetic>(a: A) -> u64 {
     const { assert!(size_of::<A>() == 8) }
     // SAFETY: as large, and any number is bits.
     unsafe { std::mem::transmute_copy(&a) }
@@ -164,7 +164,7 @@ fn bits<A: Numeric>(a: A) -> u64 {
 
 /// The number that `bits` was given.
 #[inline(always)]
-fn of_bits<A: Numeric>(bits: u64) -> A {
+fn of_bits<A: Arithmetic>(bits: u64) -> A {
     const { assert!(size_of::<A>() == 8) }
     // SAFETY: as large, and any bits are a number.
     unsafe { std::mem::transmute_copy(&bits) }
@@ -172,7 +172,7 @@ fn of_bits<A: Numeric>(bits: u64) -> A {
 
 /// # Safety
 /// As `ChainsFn` says: both pointers hold all the chains.
-unsafe fn chains<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
+unsafe fn chains<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy>(
     count: usize,
     n: usize,
     step: usize,
@@ -194,7 +194,7 @@ unsafe fn chains<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
 /// # Safety
 /// As for `chains`, of `C` chains.
 #[inline(always)]
-unsafe fn side_by_side<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const C: usize>(
+unsafe fn side_by_side<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy, const C: usize>(
     n: usize,
     step: usize,
     x: *const R::Element,
@@ -219,7 +219,7 @@ unsafe fn side_by_side<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, c
 ///
 /// # Safety
 /// They are readable.
-unsafe fn total<R: ReduceOp<Accumulator: Numeric>>(x: *const u8, n: usize) -> u64 {
+unsafe fn total<R: ReduceOp<Accumulator: Arithmetic>>(x: *const u8, n: usize) -> u64 {
     let (x, r) = (x.cast::<R::Element>(), R::default());
     let mut lanes = [r.init(); 8];
     for i in 0..n / 8 {
@@ -243,7 +243,7 @@ const COLUMNS: usize = 1024;
 /// # Safety
 /// As `DownFn` says: both pointers hold all the rows, and may be the same if elements and results are of one type.
 #[inline(always)]
-unsafe fn down<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
+unsafe fn down<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy>(
     x: *const u8,
     out: *mut u8,
     n: usize,
@@ -276,7 +276,7 @@ unsafe fn down<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
     }
 }
 
-instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy], [R, O], (
+instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy], [R, O], (
     x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Accumulator],
 ));
 
@@ -284,7 +284,7 @@ instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accu
 ///
 /// # Safety
 /// As `DownFn` says, and the machine has the instructions.
-unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const ISA: usize>(
+unsafe fn down_at<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy, const ISA: usize>(
     x: *const u8,
     out: *mut u8,
     n: usize,
