@@ -3,50 +3,8 @@
 use super::storage::Device;
 use super::value::Array;
 use crate::error::{Error, Result};
-use crate::host::memory::raw_slice::{Plain, RawSlice};
-use crate::layout::{BF16, DType, Dims, F16, Layout, Scalar, Strides};
-
-/// A Rust type that is the element of some dtype.
-///
-/// # Safety
-/// `Raw` has the size and alignment of an element of the dtype.
-pub unsafe trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + std::fmt::Debug + 'static {
-    const DTYPE: DType;
-    /// Its type in memory that other threads may write: a type without invalid values.
-    type Raw: Plain;
-
-    fn of(raw: Self::Raw) -> Self;
-}
-
-macro_rules! elements {
-    ($($t:ty => $d:ident, $raw:ty, |$x:ident| $of:expr;)*) => {
-        $(
-            // SAFETY: these are the types of memory of these dtypes.
-            unsafe impl Element for $t {
-                const DTYPE: DType = DType::$d;
-                type Raw = $raw;
-
-                #[inline(always)]
-                fn of($x: $raw) -> $t {
-                    $of
-                }
-            }
-            const _: () = assert!(size_of::<$raw>() == DType::$d.size() && align_of::<$raw>() == DType::$d.size());
-        )*
-    };
-}
-elements! {
-    bool => Bool, u8, |x| x != 0;
-    u8 => U8, u8, |x| x;
-    i8 => I8, i8, |x| x;
-    i16 => I16, i16, |x| x;
-    i32 => I32, i32, |x| x;
-    i64 => I64, i64, |x| x;
-    F16 => F16, F16, |x| x;
-    BF16 => BF16, BF16, |x| x;
-    f32 => F32, f32, |x| x;
-    f64 => F64, f64, |x| x;
-}
+use crate::host::memory::raw_slice::RawSlice;
+use crate::layout::{Dims, Element, Layout, Scalar, Strides, by_element};
 
 impl Array {
     /// The elements in row-major order, read one by one from memory that other threads may write.
@@ -114,19 +72,6 @@ impl Array {
         self.ready()?;
         let p = self.ptr();
         // SAFETY: at least one element of this dtype is there; alignment holds for every storage and offset.
-        Ok(unsafe {
-            match self.dtype() {
-                DType::Bool => Scalar::Bool(*p != 0),
-                DType::U8 => Scalar::Int(i64::from(*p)),
-                DType::I8 => Scalar::Int(i64::from(*p.cast::<i8>())),
-                DType::I16 => Scalar::Int(i64::from(*p.cast::<i16>())),
-                DType::I32 => Scalar::Int(i64::from(*p.cast::<i32>())),
-                DType::I64 => Scalar::Int(*p.cast::<i64>()),
-                DType::F16 => Scalar::Float(f64::from(p.cast::<F16>().read().to_f32())),
-                DType::BF16 => Scalar::Float(f64::from(p.cast::<BF16>().read().to_f32())),
-                DType::F32 => Scalar::Float(f64::from(*p.cast::<f32>())),
-                DType::F64 => Scalar::Float(*p.cast::<f64>()),
-            }
-        })
+        Ok(by_element!(self.dtype(), T => <T as Element>::of(unsafe { p.cast::<<T as Element>::Raw>().read() }).to_scalar()))
     }
 }

@@ -1,13 +1,12 @@
 //! Array: a storage with a layout and a dtype. The value of every tensor of level 0.
 
 use super::deferred::policy;
-use super::elements::Element;
 use super::run::run_on_backend;
 use super::storage::{Access, Device, DeviceHandle, Storage};
 use crate::backend::contract::{Operand, View};
 use crate::call::{self, Request};
 use crate::error::{Error, Result};
-use crate::layout::{DType, Layout, MAX_DIMS, MemoryFormat, Scalar, Strides, check_rank, checked_numel};
+use crate::layout::{DType, Element, Layout, MAX_DIMS, MemoryFormat, Scalar, Strides, check_rank, checked_numel};
 use crate::rows::Func;
 
 /// A strided view of a storage. The layout fits the storage: `from_parts` checks that, and all other constructors guarantee it.

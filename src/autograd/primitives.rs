@@ -13,9 +13,8 @@ use crate::autograd::tensor::Tensor;
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::{Jvp, Tangent, Tangents};
 use crate::error::{Error, Result};
-use crate::layout::{BF16, DType, Dims, F16, Layout, MemoryFormat, Scalar, Strides, fmt_shape};
-use crate::rows::RowId;
-use crate::rows::{Func, Part};
+use crate::layout::{DType, Dims, Layout, MemoryFormat, Scalar, Strides, fmt_shape};
+use crate::rows::{Func, Part, RowId};
 use smallvec::{SmallVec, smallvec};
 
 // ---- cast ------------------------------------------------------------------------------------------------------------
@@ -368,12 +367,7 @@ impl Op for FillOp {
 /// Refuses a number that does not fit into `dtype`.
 #[inline]
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
-    let fits = match (dtype, value) {
-        (DType::F32, _) => !is_beyond_f32(value),
-        (DType::F16, _) => !is_beyond(value, f64::from(F16(0x7bff).to_f32())),
-        (DType::BF16, _) => !is_beyond(value, f64::from(BF16(0x7f7f).to_f32())),
-        _ => value.fits(dtype),
-    };
+    let fits = if dtype.is_float() { !is_beyond(value, dtype.largest()) } else { value.fits(dtype) };
     if fits { Ok(()) } else { Err(overflow(value, dtype)) }
 }
 
@@ -390,12 +384,8 @@ fn is_beyond(value: Scalar, largest: f64) -> bool {
 
 #[cold]
 fn overflow(value: Scalar, dtype: DType) -> Error {
-    let word = match dtype {
-        DType::I32 => "int".to_string(),
-        DType::F32 => "float".to_string(),
-        DType::F16 | DType::BF16 => dtype.row().c_name.to_string(),
-        _ => format!("{dtype}_t"),
-    };
+    // The words of C++, where only these types have one.
+    let word = if dtype.is_float() || dtype == DType::I32 { dtype.row().c_name.to_owned() } else { format!("{dtype}_t") };
     Error::runtime(format!("value cannot be converted to type {word} without overflow: got {value}"))
 }
 

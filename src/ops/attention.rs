@@ -23,26 +23,10 @@ pub struct AttentionOptions {
     pub grouped: bool,
 }
 
-/// The dtype as C++ calls it.
-fn native_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::F16 => "c10::Half",
-        DType::BF16 => "c10::BFloat16",
-        DType::I64 => "long int",
-        DType::I32 => "int",
-        DType::I16 => "short int",
-        DType::I8 => "signed char",
-        DType::U8 => "unsigned char",
-        DType::Bool => "bool",
-    }
-}
-
 fn check(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Result<()> {
     let [a, b, c] = [q, k, v].map(|t| t.dtype());
     if a != b || a != c {
-        let [a, b, c] = [a, b, c].map(native_name);
+        let [a, b, c] = [a, b, c].map(|d| d.row().c_name);
         return Err(Error::runtime(format!(
             "Expected query, key, and value to have the same dtype, but got query.dtype: {a} key.dtype: {b} and value.dtype: {c} instead."
         )));
@@ -58,8 +42,8 @@ fn check(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>) -> Result<()
         if d != DType::Bool && d != a && !(d == DType::F32 && a.is_half()) {
             return Err(Error::runtime(format!(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  query.dtype: {} instead.",
-                native_name(d),
-                native_name(a)
+                d.row().c_name,
+                a.row().c_name
             )));
         }
         if m.rank() < 2 {

@@ -3,10 +3,9 @@
 use crate::array::{Array, Device, Element, fusion};
 use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
-use crate::host::interrupt;
-use crate::host::language;
 use crate::host::threads::parallel_for;
-use crate::layout::{BF16, DType, Dims, F16, Scalar};
+use crate::host::{interrupt, language};
+use crate::layout::{DType, Dims, Scalar, by_element};
 use crate::ops::pointwise::default_dtype;
 use std::mem::MaybeUninit;
 
@@ -134,8 +133,13 @@ fn pieces<T: Element>(n: usize, write: impl Fn(usize, &mut [MaybeUninit<T>]) + S
     Ok(Tensor::new(a))
 }
 
+/// A vector of `f(0.0), f(1.0), ...` as elements of T.
+fn sequence<T: Element>(n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Tensor> {
+    exact_sequence(n, |i| T::of_f64(f(i)))
+}
+
 /// A vector of `f(0.0), f(1.0), ...`.
-fn sequence<T: Element>(n: usize, f: impl Fn(f64) -> T + Sync) -> Result<Tensor> {
+fn exact_sequence<T: Element>(n: usize, f: impl Fn(f64) -> T + Sync) -> Result<Tensor> {
     pieces(n, |from, to: &mut [MaybeUninit<T>]| {
         let from = from as f64;
         // A piece is short, and numbers of 32 bits are converted several at a time.
@@ -145,55 +149,25 @@ fn sequence<T: Element>(n: usize, f: impl Fn(f64) -> T + Sync) -> Result<Tensor>
     })
 }
 
-/// A vector of `f(start), f(start + step), ...`.
-fn count<T: Element>(n: usize, (start, step): (i64, i64), f: impl Fn(i64) -> T + Sync) -> Result<Tensor> {
+/// A vector of `start`, `start + step`, ... as elements of T.
+fn count<T: Element>(n: usize, (start, step): (i64, i64)) -> Result<Tensor> {
     pieces(n, |from, to: &mut [MaybeUninit<T>]| {
         let mut value = start.wrapping_add(step.wrapping_mul(from as i64));
         for to in to {
-            to.write(f(value));
+            to.write(if T::DTYPE.is_float() { T::of_f64(value as f64) } else { T::of_i64(value) });
             value = value.wrapping_add(step);
         }
     })
 }
 
-/// A vector of floats, of the dtype.
-fn floats(dtype: DType, n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Tensor> {
-    match dtype {
-        DType::F64 => sequence::<f64>(n, f),
-        DType::F32 => sequence::<f32>(n, |i| f(i) as f32),
-        DType::F16 => sequence::<F16>(n, |i| F16::from_f32(f(i) as f32)),
-        DType::BF16 => sequence::<BF16>(n, |i| BF16::from_f32(f(i) as f32)),
-        _ => unreachable!("a dtype of integers was taken for one of floats"),
-    }
-}
-
 /// Evenly spaced integers, of the dtype.
 fn integers(dtype: DType, n: usize, from: (i64, i64)) -> Result<Tensor> {
-    match dtype {
-        DType::F64 => count::<f64>(n, from, |v| v as f64),
-        DType::F16 => count::<F16>(n, from, |v| F16::from_f32(v as f64 as f32)),
-        DType::BF16 => count::<BF16>(n, from, |v| BF16::from_f32(v as f64 as f32)),
-        DType::F32 => count::<f32>(n, from, |v| v as f64 as f32),
-        DType::I64 => count::<i64>(n, from, |v| v),
-        DType::I32 => count::<i32>(n, from, |v| v as i32),
-        DType::I16 => count::<i16>(n, from, |v| v as i16),
-        DType::I8 => count::<i8>(n, from, |v| v as i8),
-        DType::U8 => count::<u8>(n, from, |v| v as u8),
-        DType::Bool => count::<bool>(n, from, |v| v != 0),
-    }
+    by_element!(dtype, T => count::<T>(n, from))
 }
 
 /// Numbers cut to integers of the dtype, or floats of it.
 fn numbers(dtype: DType, n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Tensor> {
-    match dtype {
-        DType::I64 => sequence::<i64>(n, |i| f(i) as i64),
-        DType::I32 => sequence::<i32>(n, |i| f(i) as i64 as i32),
-        DType::I16 => sequence::<i16>(n, |i| f(i) as i64 as i16),
-        DType::I8 => sequence::<i8>(n, |i| f(i) as i64 as i8),
-        DType::U8 => sequence::<u8>(n, |i| f(i) as i64 as u8),
-        DType::Bool => sequence::<bool>(n, |i| f(i) as i64 != 0),
-        _ => floats(dtype, n, f),
-    }
+    by_element!(dtype, T => sequence::<T>(n, f))
 }
 
 /// `start`, `start + step`, ... below `end`. Without dtype: int64 if all three are ints, else the default dtype.
@@ -249,8 +223,8 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) ->
     // Below 2^53 floats count exactly.
     let are_exact = (first as f64).abs() + (by as f64).abs() * n as f64 <= 9.0e15;
     match (ints, dtype.is_float()) {
-        (true, true) if are_exact => floats(dtype, n, |i| first as f64 + by as f64 * i),
-        (false, true) => floats(dtype, n, |i| s + d * i),
+        (true, true) if are_exact => numbers(dtype, n, |i| first as f64 + by as f64 * i),
+        (false, true) => numbers(dtype, n, |i| s + d * i),
         _ => integers(dtype, n, (first, by)),
     }
 }
@@ -279,10 +253,11 @@ fn ends(name: &str, start: f64, end: f64, dtype: DType) -> Result<(f64, f64)> {
         let whole = s.fract() == 0.0 && s.abs() < 9.0e18;
         primitives::check_fits(if whole { Scalar::Int(s as i64) } else { Scalar::Float(s) }, dtype)?;
     }
-    let within = |s: f64| match dtype {
-        DType::U8 => f64::from(s as i64 as u8),
-        _ if dtype.is_float() => s,
-        _ => s.trunc(),
+    let within = |s: f64| match dtype.integers() {
+        None => s,
+        // The low bits: a negative number wraps around.
+        Some((0, high)) => (s as i64 & high) as f64,
+        Some(_) => s.trunc(),
     };
     Ok((within(start), within(end)))
 }
@@ -296,7 +271,7 @@ pub fn linspace(start: f64, end: f64, n: i64, dtype: Option<DType>) -> Result<Te
         let (s, e) = (start as f32, end as f32);
         let last = (n.max(2) - 1) as f64;
         let (step, half) = ((e - s) / last as f32, if n == 1 { 1.0 } else { (n / 2) as f64 });
-        return sequence::<f32>(n, |i| if i < half { s + step * i as f32 } else { e - step * (last - i) as f32 });
+        return exact_sequence::<f32>(n, |i| if i < half { s + step * i as f32 } else { e - step * (last - i) as f32 });
     }
     numbers(dtype, n, |i| point(start, end, n, i))
 }

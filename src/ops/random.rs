@@ -7,7 +7,7 @@ use crate::array::{Array, Device, Distribution, Element, Random, below};
 use crate::autograd::{Arrays, Grads, Name, OldValue, Op, Tangent, Tensor, Vjp, VjpCx, apply_inplace, level, primitives};
 use crate::error::{Error, Result};
 use crate::host::language;
-use crate::layout::{BF16, DType, Dims, F16, Scalar, fmt_shape};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
@@ -133,12 +133,7 @@ impl Dist {
             Dist::Normal { .. } if !dtype.is_float() => refuse("normal_kernel_cpu"),
             Dist::Exponential { .. } if !dtype.is_float() => refuse("exponential_cpu"),
             Dist::Uniform { from, to } => {
-                let most = match dtype {
-                    DType::F16 => f64::from(F16(0x7bff).to_f32()),
-                    DType::BF16 => f64::from(BF16(0x7f7f).to_f32()),
-                    DType::F32 => f64::from(f32::MAX),
-                    _ => f64::MAX,
-                };
+                let most = dtype.largest();
                 if !(from.abs() <= most && to.abs() <= most && (to - from) <= most) {
                     return Err(Error::runtime(format!("uniform_: bounds [{from}, {to}) are out of range for {dtype}")));
                 }
@@ -209,18 +204,7 @@ impl Dist {
 
 /// How many integers there are that the dtype holds exactly, from 0 on.
 fn any_range(dtype: DType) -> u64 {
-    match dtype {
-        DType::Bool => 2,
-        DType::U8 => 1 << 8,
-        DType::I8 => 1 << 7,
-        DType::I16 => 1 << 15,
-        DType::I32 => 1 << 31,
-        DType::I64 => 1 << 63,
-        DType::F16 => (1 << 11) + 1,
-        DType::BF16 => (1 << 8) + 1,
-        DType::F32 => (1 << 24) + 1,
-        DType::F64 => (1 << 53) + 1,
-    }
+    (1 << dtype.digits()) + u64::from(dtype.is_float())
 }
 
 /// Fills the memory of a dense array from its first element on.
@@ -364,18 +348,7 @@ pub fn normal(mean: &Tensor, std: &Tensor, g: Option<&Generator>) -> Result<Tens
 /// The integers 0..n in random order.
 pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     let count = usize::try_from(n).map_err(|_| Error::runtime(format!("n must be non-negative, got {n}")))?;
-    let most = match dtype {
-        DType::Bool => 1,
-        DType::U8 => 256,
-        DType::I8 => 1 << 7,
-        DType::I16 => 1 << 15,
-        DType::I32 => 1 << 31,
-        DType::F16 => (1 << 11) + 1,
-        DType::BF16 => (1 << 8) + 1,
-        DType::F32 => (1 << 24) + 1,
-        DType::F64 => (1 << 53) + 1,
-        DType::I64 => i64::MAX,
-    };
+    let most = if dtype == DType::Bool { 1 } else { any_range(dtype).min(i64::MAX as u64) as i64 };
     if n > most {
         return Err(Error::runtime(format!("n is too large for result tensor type {dtype}: got {n}")));
     }

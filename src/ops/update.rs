@@ -56,7 +56,7 @@ impl UpdateFormula {
                 ins.push(match *from {
                     UpdateInput::Input(i) if i < inputs => (StepInput::Input(i), dtype),
                     UpdateInput::Row(i) if i < steps.len() => (StepInput::Step(i), steps[i].out),
-                    UpdateInput::Number(i) => number_input(number(i)?, func, dtype)?,
+                    UpdateInput::Number(i) => number_input(number(i)?, func, dtype),
                     _ => return Err(wrong("an operand that is not there")),
                 });
             }
@@ -77,7 +77,7 @@ impl UpdateFormula {
         }
         let mut taken = vec![false; n];
         let Some(dtype) = lists.first().and_then(|l| l.first()).map(Tensor::dtype) else { return Ok(taken) };
-        if mode::is_grad_enabled() || !dtype.is_float() {
+        if mode::is_grad_enabled() || !dtype.is_differentiable() {
             return Ok(taken);
         }
         let is_watched = mode::current().watch != 0;
@@ -115,11 +115,7 @@ impl UpdateFormula {
 }
 
 /// A number beside floats of 16 bits stays a float32 where the row does not round it.
-fn number_input(value: f64, func: Func, dtype: DType) -> Result<(StepInput, DType)> {
+fn number_input(value: f64, func: Func, dtype: DType) -> (StepInput, DType) {
     let seen = if dtype.is_half() && !func.rounds_numbers() { DType::F32 } else { dtype };
-    let array = Array::scalar(Scalar::Float(value), seen)?;
-    let mut bytes = [0u8; 8];
-    // SAFETY: one element of at most 8 bytes is there.
-    unsafe { std::ptr::copy_nonoverlapping(array.ptr(), bytes.as_mut_ptr(), seen.size()) };
-    Ok((StepInput::Value(bytes), seen))
+    (StepInput::Value(Scalar::Float(value).to_bytes(seen)), seen)
 }

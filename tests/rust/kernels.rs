@@ -1,7 +1,7 @@
 //! The loops around the rows: every stride pattern, dtype and instruction set against one element at a time.
 
 use proptest::prelude::*;
-use rgrad::layout::{BF16, DType, F16, Scalar};
+use rgrad::layout::{BF16, DType, Element, F16, Number, Scalar, by_element};
 use rgrad::rows::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run, run_at};
@@ -36,22 +36,19 @@ impl Memory {
     }
 
     fn set(&mut self, i: usize, v: i64) {
-        let p = self.ptr_mut();
-        // SAFETY: `i` is below the length that was asked for.
-        unsafe {
-            match self.dtype {
-                DType::Bool => *p.add(i) = (v & 1) as u8,
-                DType::U8 => *p.add(i) = v as u8 | 1,
-                DType::I8 => *(p as *mut i8).add(i) = v as i8 | 1,
-                DType::I16 => *(p as *mut i16).add(i) = v as i16 | 1,
-                DType::I32 => *(p as *mut i32).add(i) = (v as i32 % 100) | 1,
-                DType::I64 => *(p as *mut i64).add(i) = (v % 1000) | 1,
-                DType::F16 => *(p as *mut F16).add(i) = F16::from_f32((v % 4001) as f32 / 1000.0 - 2.0),
-                DType::BF16 => *(p as *mut BF16).add(i) = BF16::from_f32((v % 4001) as f32 / 1000.0 - 2.0),
-                DType::F32 => *(p as *mut f32).add(i) = (v % 4001) as f32 / 1000.0 - 2.0,
-                DType::F64 => *(p as *mut f64).add(i) = (v % 4001) as f64 / 1000.0 - 2.0,
-            }
-        }
+        by_element!(self.dtype, T => {
+            let x = match T::DTYPE.number() {
+                Number::Bool => T::of_i64(v & 1),
+                Number::U8 => T::of_i64(v | 1),
+                Number::I32 if T::DTYPE.is_narrow() => T::of_i64(v | 1),
+                Number::I32 => T::of_i64(i64::from((v as i32 % 100) | 1)),
+                Number::I64 => T::of_i64((v % 1000) | 1),
+                Number::F32 => T::of_f64(f64::from((v % 4001) as f32 / 1000.0 - 2.0)),
+                Number::F64 => T::of_f64((v % 4001) as f64 / 1000.0 - 2.0),
+            };
+            // SAFETY: `i` is below the length that was asked for.
+            unsafe { self.ptr_mut().cast::<<T as Element>::Raw>().add(i).write(x.raw()) }
+        });
     }
 
     fn element(&self, i: isize) -> Vec<u8> {
@@ -492,7 +489,7 @@ fn integers_keep_their_low_bits_in_every_pair_of_dtypes() {
                     DType::F32 => (v as f32).to_ne_bytes().to_vec(),
                     DType::F64 => (v as f64).to_ne_bytes().to_vec(),
                     // The first bytes, on the little-endian machines that there are.
-                    DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => v.to_le_bytes()[..to.size()].to_vec(),
+                    _ => v.to_le_bytes()[..to.size()].to_vec(),
                 };
                 assert_eq!(copied(from, to, Scalar::Int(v)), want, "{v} from {from} to {to}");
             }

@@ -21,6 +21,7 @@ mod contract_images;
 mod contract_kinds;
 mod contract_random;
 mod contract_recurrence;
+mod dtype_matches;
 mod rooms;
 mod rows;
 mod soundness;

@@ -8,7 +8,7 @@ use rgrad_kernels::backend::cpu::backend::CPU;
 use rgrad_kernels::call::{Fill, IndexPlan, NllReduction, Pointwise, Reducer, Request, RequestKind, ScanKind, Write};
 use rgrad_kernels::error::{Error, Result};
 use rgrad_kernels::host::memory::raw_slice::RawSlice;
-use rgrad_kernels::layout::{DType, Layout};
+use rgrad_kernels::layout::{DType, ElementBytes, Layout};
 use rgrad_kernels::program::{StepInput, StepKind};
 use rgrad_kernels::rows::Func;
 use std::cell::RefCell;
@@ -97,6 +97,9 @@ fn row(p: &Pointwise, ins: &[Option<(V, DType)>]) -> Result<V> {
     }
 }
 
+#[repr(align(16))]
+struct Aligned(ElementBytes);
+
 /// What each step of a program makes, in its memory order; outputs are written.
 fn all_steps(program: &Program<'_>) -> Result<Vec<Vec<V>>> {
     // The elements' places in memory order.
@@ -108,8 +111,8 @@ fn all_steps(program: &Program<'_>) -> Result<Vec<Vec<V>>> {
         for (n, at) in order.iter().enumerate() {
             let read = |(from, dtype): &(StepInput, DType)| match from {
                 StepInput::Nothing => None,
-                // SAFETY: eight bytes.
-                StepInput::Value(bytes) => Some((unsafe { get(u64::from_ne_bytes(*bytes).to_ne_bytes().as_ptr(), *dtype) }, *dtype)),
+                // SAFETY: the bytes of an element, aligned for any.
+                StepInput::Value(bytes) => Some((unsafe { get(Aligned(*bytes).0.as_ptr(), *dtype) }, *dtype)),
                 StepInput::Step(j) => Some((made[*j][n], *dtype)),
                 StepInput::Input(k) => {
                     let i = &program.inputs[*k];

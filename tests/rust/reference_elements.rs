@@ -94,15 +94,17 @@ pub unsafe fn get(p: *const u8, dtype: DType) -> V {
     unsafe {
         match dtype {
             DType::Bool => I(i64::from(*p != 0)),
-            DType::U8 => I(i64::from(*p)),
-            DType::I8 => I(i64::from(*p.cast::<i8>())),
-            DType::I16 => I(i64::from(*p.cast::<i16>())),
-            DType::I32 => I(i64::from(*p.cast::<i32>())),
-            DType::I64 => I(*p.cast()),
             DType::F16 => F(f64::from(p.cast::<F16>().read().to_f32())),
             DType::BF16 => F(f64::from(p.cast::<BF16>().read().to_f32())),
             DType::F32 => F(f64::from(*p.cast::<f32>())),
             DType::F64 => F(*p.cast()),
+            _ => {
+                // The low bytes, with the sign above.
+                let (mut bytes, free) = ([0; 8], 64 - 8 * dtype.size());
+                std::ptr::copy_nonoverlapping(p, bytes.as_mut_ptr(), dtype.size());
+                let whole = i64::from_le_bytes(bytes);
+                I(if dtype.is_signed() { whole << free >> free } else { whole })
+            }
         }
     }
 }
@@ -114,15 +116,11 @@ pub unsafe fn put(p: *mut u8, dtype: DType, v: V) {
     unsafe {
         match dtype {
             DType::Bool => *p = u8::from(v.is_true()),
-            DType::U8 => *p = v.i() as u8,
-            DType::I8 => *p.cast() = v.i() as i8,
-            DType::I16 => *p.cast() = v.i() as i16,
-            DType::I32 => *p.cast() = v.i() as i32,
-            DType::I64 => *p.cast() = v.i(),
             DType::F16 => *p.cast() = F16::from_f32(v.f() as f32),
             DType::BF16 => *p.cast() = BF16::from_f32(v.f() as f32),
             DType::F32 => *p.cast() = v.f() as f32,
             DType::F64 => *p.cast() = v.f(),
+            _ => std::ptr::copy_nonoverlapping(v.i().to_le_bytes().as_ptr(), p, dtype.size()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::array::storage::{Access, Device, Storage};
 use crate::backend::contract::Backend;
 use crate::error::Result;
 use crate::host::language::LARGE;
-use crate::layout::{DType, Layout, Scalar};
+use crate::layout::{DType, ElementBytes, Layout, Scalar};
 use crate::program::StepKind;
 use crate::rows::{Func, MAX_PARAMS};
 use crate::simd::{InstructionSet, instruction_set};
@@ -346,8 +346,8 @@ fn operand_of(layout: &Layout, a: &Array, own: Option<&Array>, on: &Storage) -> 
         && (a.numel() == 1 || !a.shape().is_empty() && a.strides().iter().zip(a.shape()).all(|(s, n)| *s == 0 || *n == 1))
     {
         a.ready()?;
-        let mut bytes = [0u8; 8];
-        // SAFETY: one element of at most 8 bytes is there.
+        let mut bytes = ElementBytes::default();
+        // SAFETY: one element is there, and none is longer than these bytes.
         unsafe { std::ptr::copy_nonoverlapping(a.ptr(), bytes.as_mut_ptr(), a.dtype().size()) };
         return Ok(Some(DeferredInput::Value(bytes, a.dtype())));
     }

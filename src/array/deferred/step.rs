@@ -5,7 +5,7 @@ use super::queue;
 use crate::array::Array;
 use crate::array::storage::Storage;
 use crate::call::Request;
-use crate::layout::{DType, Layout};
+use crate::layout::{DType, ElementBytes, Layout};
 use crate::program::StepKind;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(in crate::array) const MOST_INPUTS: usize = 12;
 pub(in crate::array) enum DeferredInput {
     Nothing,
     /// One value, read when the step was made.
-    Value([u8; 8], DType),
+    Value(ElementBytes, DType),
     /// An array with the result's layout.
     Aligned(Array),
     /// An array expanded to the result's shape.

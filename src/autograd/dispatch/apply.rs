@@ -12,17 +12,13 @@ use crate::autograd::dispatch::write_callback;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edge, Node, NodeOp, OutMeta};
 use crate::autograd::graph::saved::Saved;
-use crate::autograd::graph::saved_hooks;
-use crate::autograd::graph::view;
 use crate::autograd::graph::vjp::{AfterRun, Vjp, VjpCx};
+use crate::autograd::graph::{saved_hooks, view};
 use crate::autograd::primitives;
 use crate::autograd::tensor::lock::ReadGuard;
 use crate::autograd::tensor::{Core, Tensor, Value};
-use crate::autograd::transforms::dual_levels;
-use crate::autograd::transforms::forward_mode;
-use crate::autograd::transforms::level;
 use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
-use crate::autograd::transforms::view_tangents;
+use crate::autograd::transforms::{dual_levels, forward_mode, level, view_tangents};
 use crate::error::{Error, ErrorKind, Result, within};
 use crate::host::language;
 use crate::layout::fmt_shape;
@@ -281,7 +277,7 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
     let mut with_grad: SmallVec<[bool; 2]> = SmallVec::new();
     for (j, v) in outs.iter().enumerate() {
         let meta = out_meta(v);
-        with_grad.push(meta.dtype.is_float() && op.differentiable(j));
+        with_grad.push(meta.dtype.is_differentiable() && op.differentiable(j));
         metas.push(meta);
     }
     if !with_grad.contains(&true) {
@@ -409,7 +405,7 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         history.needs.fill(false);
     }
     history.at_level(level.as_ref().map_or(0, |l| l.number()));
-    let any = history.is_recorded() && target.dtype().is_float();
+    let any = history.is_recorded() && target.dtype().is_differentiable();
     view::check_inplace(target, any, label)?;
 
     let out = target.array();

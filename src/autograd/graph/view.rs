@@ -222,7 +222,7 @@ fn view_unseen(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
     let meta = out_meta(&value);
     // The node's name, if watchers are to be told of the view.
     let told = operation_watcher::sees(mode, history.wrapped).then(|| Name::from(name.map_or(op.node_names()[0], |n| n.node)));
-    let grad_fn = if history.is_recorded() && meta.dtype.is_float() {
+    let grad_fn = if history.is_recorded() && meta.dtype.is_differentiable() {
         let call = t.with_array(|a| ViewCall {
             in_geometry: matches!(op, ViewOp::AsStrided { .. }).then(|| (Strides::from_slice(a.strides()), a.layout().offset())),
             in_shape: Dims::from_slice(a.shape()),
@@ -285,7 +285,7 @@ pub fn views(t: &Tensor, ops: &[ViewOp], node: impl Fn() -> NodeOp) -> Result<Sm
         // At a level each view has a node of its own, which errors call by the operation's name.
         name.set(Some(ViewName { node, attributes: ShownAttributes::All }));
     }
-    if ops.is_empty() || !history.is_recorded() || history.wrapped || t.is_inference() || !t.dtype().is_float() {
+    if ops.is_empty() || !history.is_recorded() || history.wrapped || t.is_inference() || !t.dtype().is_differentiable() {
         return ops.iter().map(one).collect();
     }
     let edges = history.edges([t])?;
@@ -311,7 +311,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
     let mode = mode::current();
     let mut history = History::of(mode, [t]);
     history.at_level(t.level());
-    let records = history.is_recorded() && t.dtype().is_float();
+    let records = history.is_recorded() && t.dtype().is_differentiable();
     if mode.watches(Watch::ViewTangents) {
         view_tangents::inherit(&[t])?;
     }

@@ -144,7 +144,7 @@ impl Tensor {
             let core = new.read();
             (core.value.clone(), core.inference)
         };
-        if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_float() {
+        if new.dtype() != self.dtype() && self.requires_grad() && !new.dtype().is_differentiable() {
             return Err(Error::runtime("data set to a tensor that requires gradients must be floating point or complex dtype"));
         }
         if self.frozen().is_some()

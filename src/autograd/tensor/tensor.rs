@@ -391,7 +391,7 @@ impl Tensor {
                 ))
             };
         }
-        if on && !self.dtype().is_float() {
+        if on && !self.dtype().is_differentiable() {
             return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
         }
         if on && self.is_inference() && !mode::current().inference {

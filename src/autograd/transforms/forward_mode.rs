@@ -9,17 +9,16 @@ use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
 use crate::autograd::dispatch::op::{Op, Outputs, Saves};
 use crate::autograd::dispatch::pointwise::PointwiseOp;
 use crate::autograd::dispatch::record::{self, NodeRecord};
-use crate::autograd::engine;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edges, Node, OutMeta};
 use crate::autograd::graph::saved::Saved;
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::graph::vjp::VjpCx;
-use crate::autograd::primitives;
 use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::autograd::transforms::dual_levels::{self, HasTangent, dual_level, is_shown, register};
 use crate::autograd::transforms::slow_paths::{self, SlowPath};
 use crate::autograd::transforms::view_tangents;
+use crate::autograd::{engine, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Scalar, fmt_shape};
 use smallvec::SmallVec;
@@ -101,10 +100,10 @@ pub fn make_dual(t: &Tensor, tangent: &Tensor) -> Result<Tensor> {
     let refuse = |what: &str, have: String, got: String| {
         Err(Error::runtime(format!("Expected tangent to have the same {what} as the primal (make_dual): expected {have}, got {got}")))
     };
-    if !t.dtype().is_float() {
+    if !t.dtype().is_differentiable() {
         return Err(Error::value(format!("Expected primal to be floating point or complex, but got: {}", t.dtype().name())));
     }
-    if !tangent.dtype().is_float() {
+    if !tangent.dtype().is_differentiable() {
         return Err(Error::value(format!("Expected tangent to be floating point or complex, but got: {}", tangent.dtype().name())));
     }
     if t.shape() != tangent.shape() {
@@ -195,7 +194,7 @@ impl Jvp<'_> {
     /// For an operation that is linear in all of its floating inputs together: the operation itself.
     pub fn linear(&self) -> Result<Tangents> {
         let ins: SmallVec<[Tensor; 3]> = (0..self.primals.len())
-            .map(|i| if self.primals[i].dtype().is_float() { self.tangent_or_zeros(i) } else { Ok(self.primals[i].clone()) })
+            .map(|i| if self.primals[i].dtype().is_differentiable() { self.tangent_or_zeros(i) } else { Ok(self.primals[i].clone()) })
             .collect::<Result<_>>()?;
         let refs: SmallVec<[&Tensor; 3]> = ins.iter().collect();
         Ok(apply(self.op, &refs)?.into_iter().map(Some).collect())
@@ -247,7 +246,7 @@ impl Jvp<'_> {
         {
             let _on = ModeGuard::grad(true);
             for (j, out) in self.outputs.iter().enumerate() {
-                seeds.push(if out.dtype().is_float() && self.op.differentiable(j) {
+                seeds.push(if out.dtype().is_differentiable() && self.op.differentiable(j) {
                     let seed = full_like(out, 0)?;
                     seed.set_requires_grad(true)?;
                     seed_edges.push(seed.gradient_edge()?.ok_or_else(lost_history)?);
@@ -323,7 +322,7 @@ fn add_to_sum(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
 /// The tangent of a pointwise row: for each operand the vjp applied to its tangent instead of the cotangent, summed.
 pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
     // Truth values and integers have no tangents.
-    if !cx.outputs[0].dtype().is_float() {
+    if !cx.outputs[0].dtype().is_differentiable() {
         return Ok(Grads::from_elem(None, 1));
     }
     let needs: SmallVec<[bool; 4]> = cx.tangents.iter().map(Option::is_some).collect();
@@ -409,7 +408,7 @@ pub(in crate::autograd) fn result_tangents(op: &dyn Op, inputs: &[&Tensor], seen
 fn set_tangents(outs: &[Tensor], made: Tangents) -> Result<()> {
     for (j, (out, t)) in outs.iter().zip(made).enumerate() {
         let Some(t) = t else { continue };
-        if !out.dtype().is_float() {
+        if !out.dtype().is_differentiable() {
             continue;
         }
         let t = view_tangents::in_layout_of(&fitted(t, out)?, out)?;

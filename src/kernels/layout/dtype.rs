@@ -14,6 +14,28 @@ pub enum NumberKind {
     Float,
 }
 
+/// The types of numbers that kernels compute with. A dtype is one of them as it lies in memory, or is converted to one before and after: a kernel
+/// matches a `Number`, never a `DType`, so that a dtype which is computed in another one adds no arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Number {
+    Bool,
+    U8,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+/// What floating point numbers of a format can be.
+#[derive(Debug, Clone, Copy)]
+pub struct FloatFormat {
+    /// Binary digits of the significand, with the one that is not stored.
+    pub digits: u32,
+    /// The largest finite number.
+    pub largest: f64,
+}
+
 /// The categories of PyTorch's promotion: a higher category wins for any sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Category {
@@ -34,6 +56,8 @@ pub struct DTypeRow {
     /// The name of the C type in messages about matrices.
     pub c_name: &'static str,
     pub kind: NumberKind,
+    /// The format of a floating dtype.
+    pub format: Option<FloatFormat>,
     /// Bytes of one element in memory.
     pub size: usize,
     /// The dtype that kernels compute in. If it is another one, elements are converted block by block before and after.
@@ -46,12 +70,19 @@ pub struct DTypeRow {
     pub complex: Option<DType>,
 }
 
-/// Makes `DType` of the rows: `Variant: "name" ["alias"] "TypeName" "C name", Kind, type in memory, computed, accumulator, real, complex;`
+macro_rules! first {
+    ($first:expr, $($rest:expr,)*) => {
+        $first
+    };
+}
+
+/// Makes `DType` of the rows: `Variant: "name" ["alias"] "TypeName" "C name", Kind, type in memory, computed, accumulator, real, complex;`. A
+/// float has its digits and its largest number behind the kind.
 macro_rules! dtypes {
     ($(
         $(#[$doc:meta])*
         $D:ident: $name:literal [$($alias:literal),*] $type_name:literal $c_name:literal,
-        $kind:ident, $raw:ty, $computed:ident, $accumulator:ident, $real:ident, $complex:expr;
+        $kind:ident $($digits:literal $largest:expr)?, $raw:ty, $computed:ident, $accumulator:ident, $real:ident, $complex:expr;
     )+) => {
         /// The type of a tensor's elements.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,6 +102,7 @@ macro_rules! dtypes {
                     type_name: $type_name,
                     c_name: $c_name,
                     kind: NumberKind::$kind,
+                    format: first!($(Some(FloatFormat { digits: $digits, largest: $largest }),)? None,),
                     size: size_of::<$raw>(),
                     computed: DType::$computed,
                     accumulator: DType::$accumulator,
@@ -96,6 +128,12 @@ macro_rules! dtypes {
             pub const fn computed(self) -> DType {
                 match self { $(DType::$D => DType::$computed),+ }
             }
+
+            /// The numbers that kernels compute with.
+            #[inline]
+            pub const fn number(self) -> Number {
+                match self { $(DType::$D => Number::$computed),+ }
+            }
         }
     };
 }
@@ -107,20 +145,39 @@ dtypes! {
     I16: "int16" ["short"] "Short" "short int", Signed, i16, I32, I64, I16, None;
     I32: "int32" ["int"] "Int" "int", Signed, i32, I32, I64, I32, None;
     I64: "int64" ["long"] "Long" "long int", Signed, i64, I64, I64, I64, None;
-    F16: "float16" ["half"] "Half" "c10::Half", Float, u16, F32, F16, F16, None;
-    BF16: "bfloat16" [] "BFloat16" "c10::BFloat16", Float, u16, F32, BF16, BF16, None;
-    F32: "float32" ["float"] "Float" "float", Float, f32, F32, F32, F32, None;
-    F64: "float64" ["double"] "Double" "double", Float, f64, F64, F64, F64, None;
+    F16: "float16" ["half"] "Half" "c10::Half", Float 11 65504.0, u16, F32, F16, F16, None;
+    BF16: "bfloat16" [] "BFloat16" "c10::BFloat16", Float 8 255.0 * (1u128 << 120) as f64, u16, F32, BF16, BF16, None;
+    F32: "float32" ["float"] "Float" "float", Float 24 f32::MAX as f64, f32, F32, F32, F32, None;
+    F64: "float64" ["double"] "Double" "double", Float 53 f64::MAX, f64, F64, F64, F64, None;
 }
 
-// The sizes that loops over untyped elements handle (`triangle` in `cpu/index.rs`, `copy_few` in `cpu/pointwise/mod.rs`).
+// The sizes that loops over untyped elements handle (`by_width`). A dtype that kernels compute with is a `Number` of the same name.
 const _: () = {
     let mut i = 0;
     while i < DType::COUNT {
-        assert!(matches!(DType::ALL[i].size(), 1 | 2 | 4 | 8));
+        let d = DType::ALL[i];
+        assert!(matches!(d.size(), 1 | 2 | 4 | 8));
+        assert!(d.number().dtype() as u8 == d.computed() as u8 && d.computed().number() as u8 == d.number() as u8);
         i += 1;
     }
 };
+
+impl Number {
+    pub const ALL: [Number; 6] = [Number::Bool, Number::U8, Number::I32, Number::I64, Number::F32, Number::F64];
+
+    /// The dtype whose elements are these numbers.
+    #[inline]
+    pub const fn dtype(self) -> DType {
+        match self {
+            Number::Bool => DType::Bool,
+            Number::U8 => DType::U8,
+            Number::I32 => DType::I32,
+            Number::I64 => DType::I64,
+            Number::F32 => DType::F32,
+            Number::F64 => DType::F64,
+        }
+    }
+}
 
 impl DType {
     pub const COUNT: usize = DType::ALL.len();
@@ -134,6 +191,21 @@ impl DType {
     #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), NumberKind::Float)
+    }
+
+    /// Whether functions of such numbers have derivatives: what may require a gradient, has tangents, and is recorded.
+    #[inline]
+    pub const fn is_differentiable(self) -> bool {
+        match self.kind() {
+            NumberKind::Float => true,
+            NumberKind::Bool | NumberKind::Unsigned | NumberKind::Signed => false,
+        }
+    }
+
+    /// Whether kernels compute in a wider dtype: results are cut, or rounded, to this one.
+    #[inline]
+    pub const fn is_narrow(self) -> bool {
+        self.size() < self.computed().size()
     }
 
     /// Whether it is one of the floating formats of 16 bits, which are computed in float32.
@@ -164,6 +236,25 @@ impl DType {
             NumberKind::Unsigned => Some((0, if bits < 64 { (1 << bits) - 1 } else { i64::MAX })),
             NumberKind::Signed => Some((i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))),
             NumberKind::Bool | NumberKind::Float => None,
+        }
+    }
+
+    /// Binary digits of a number: all integers up to 2^digits in absolute value are numbers of the dtype (of integers, those below).
+    pub const fn digits(self) -> u32 {
+        let bits = 8 * self.size() as u32;
+        match (self.row().format, self.kind()) {
+            (Some(format), _) => format.digits,
+            (None, NumberKind::Bool) => 1,
+            (None, NumberKind::Signed) => bits - 1,
+            (None, NumberKind::Unsigned | NumberKind::Float) => bits,
+        }
+    }
+
+    /// The largest finite number of a floating dtype; infinity for other dtypes.
+    pub const fn largest(self) -> f64 {
+        match self.row().format {
+            Some(format) => format.largest,
+            None => f64::INFINITY,
         }
     }
 
@@ -283,6 +374,15 @@ impl Scalar {
         }
     }
 
+    /// As `to_i64`, but nan and what is out of range become the least integer, as in x86's conversion.
+    #[inline]
+    pub fn truncated(self) -> i64 {
+        match self {
+            Scalar::Float(f) if f.is_nan() || f >= 9_223_372_036_854_775_808.0 => i64::MIN,
+            v => v.to_i64(),
+        }
+    }
+
     #[inline]
     pub fn to_bool(self) -> bool {
         match self {
@@ -393,6 +493,7 @@ pub fn result_type(operands: impl IntoIterator<Item = (DType, PromotionRank)>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{BF16, F16};
 
     #[test]
     fn rows_are_numbered_in_order_and_named_once() {
@@ -404,9 +505,13 @@ mod tests {
             assert_eq!((d.row().size, d.row().kind, d.row().computed), (d.size(), d.kind(), d.computed()));
             // A dtype that is computed in another one has its category, and all its values are values of that one.
             assert!(d.computed().category() == d.category() && d.promote(d.computed()) == d.computed());
+            assert!(d.digits() <= d.computed().digits() && d.row().format.is_some() == d.is_float(), "{d}");
         }
         assert_eq!(DType::numbered(DType::COUNT as u8), None);
         assert_eq!((DType::U8.integers(), DType::I8.integers()), (Some((0, 255)), Some((-128, 127))));
+        assert_eq!([DType::Bool, DType::U8, DType::I8, DType::I64, DType::BF16].map(DType::digits), [1, 8, 7, 63, 8]);
+        let largest = [DType::F16, DType::BF16, DType::F32].map(DType::largest);
+        assert_eq!(largest, [f64::from(F16(0x7bff).to_f32()), f64::from(BF16(0x7f7f).to_f32()), f64::from(f32::MAX)]);
         assert_eq!((DType::I64.integers(), DType::Bool.integers(), DType::F32.integers()), (Some((i64::MIN, i64::MAX)), None, None));
     }
 

@@ -14,6 +14,8 @@ pub struct F16(pub u16);
 pub struct BF16(pub u16);
 
 impl F16 {
+    pub const ONE: F16 = F16(0x3c00);
+
     /// The nearest number, of two equally near ones the even one; what is beyond the largest becomes infinite, nan stays nan.
     #[inline(always)]
     pub fn from_f32(x: f32) -> F16 {
@@ -45,6 +47,8 @@ impl F16 {
 }
 
 impl BF16 {
+    pub const ONE: BF16 = BF16(0x3f80);
+
     /// As for `F16`.
     #[inline(always)]
     pub fn from_f32(x: f32) -> BF16 {

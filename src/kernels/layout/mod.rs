@@ -1,13 +1,16 @@
-//! Arithmetic of element types, shapes and strides: dtypes and promotion (`dtype`), floats of 16 bits (`half`), sizes and broadcasting (`shape`), strides and views
-//! (`strided`), the orders of an image in memory (`memory_format`). Not here: access to memory.
+//! Arithmetic of element types, shapes and strides: dtypes and promotion (`dtype`), elements as Rust numbers (`elem`), floats of 16 bits
+//! (`half`), sizes and broadcasting (`shape`), strides and views (`strided`), the orders of an image in memory (`memory_format`). Not here: access to memory.
 
 mod dtype;
+mod elem;
 mod half;
 mod memory_format;
 mod shape;
 mod strided;
 
-pub use dtype::{Category, DType, DTypeRow, NumberKind, PromotionRank, Scalar, result_type};
+pub use crate::by_element;
+pub use dtype::{Category, DType, DTypeRow, FloatFormat, Number, NumberKind, PromotionRank, Scalar, result_type};
+pub use elem::{Element, ElementBytes, Plain, WIDEST};
 pub use half::{BF16, F16};
 pub use memory_format::MemoryFormat;
 pub use shape::{

@@ -1,6 +1,6 @@
 //! A fused program as backends run it: pointwise steps over values of one size. Every value is a flat vector in memory order.
 
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, ElementBytes, Scalar};
 use crate::rows::{Func, MAX_PARAMS};
 use smallvec::SmallVec;
 
@@ -26,7 +26,7 @@ pub enum StepInput {
     /// The result of an earlier step.
     Step(usize),
     /// One value for all elements: its bytes in memory.
-    Value([u8; 8]),
+    Value(ElementBytes),
 }
 
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 //! contract that all backends share.
 
 use super::row::{OUTPUT, Output};
-use crate::layout::{BF16, DType, F16, Scalar};
+use crate::layout::{DType, Scalar};
 use crate::rows::table::RowId;
 
 /// The most parameters of a row.
@@ -67,12 +67,7 @@ impl Func {
 
     /// Parameter `value` as kernels that compute in `dtype` see it.
     pub fn param(self, value: Scalar, dtype: DType) -> Scalar {
-        let half = |x: f32| Scalar::Float(f64::from(x));
-        match dtype {
-            DType::F16 if self.rounds_params() => half(F16::from_f32(value.to_f64() as f32).to_f32()),
-            DType::BF16 if self.rounds_params() => half(BF16::from_f32(value.to_f64() as f32).to_f32()),
-            _ => value,
-        }
+        if dtype.is_half() && self.rounds_params() { value.stored_in(dtype) } else { value }
     }
 
     /// The element type of the result of computing in `dtype`.

@@ -20,10 +20,10 @@ pub use isa::{InstructionSet, best, choose, instruction_set};
 pub(crate) use vector::{Bits16, F32x16, LookupTable, Mask16};
 
 use crate::layout::Scalar;
-use crate::rows::Num;
+use crate::rows::Field;
 
 /// A number of the kernels, which is `Stored` in memory.
-pub(crate) trait KernelNumber: Num<Cond = bool> + Copy {
+pub(crate) trait KernelNumber: Field<Cond = bool> + Copy {
     type Stored: Copy;
     /// Whether kernels compute it one element at a time.
     const SCALAR: bool = false;

@@ -5,10 +5,9 @@
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, primitives};
 use crate::error::Error;
-use crate::layout::{BF16, Category, DType, Dims, F16, MAX_DIMS, NumberKind, Scalar};
+use crate::layout::{Category, DType, Dims, Element, MAX_DIMS, NumberKind, Scalar, by_element};
 use crate::ops::create::make_room;
-use crate::ops::pointwise;
-use crate::ops::room;
+use crate::ops::{pointwise, room};
 use crate::python::args::{as_tensor, type_name};
 use crate::python::convert::numpy_memory::{self, NdArray};
 use crate::python::device::device_or_default;
@@ -201,28 +200,14 @@ fn store(collected: &Collected, shape: &[usize], dtype: DType) -> PyResult<Array
     make_room(collected.leaves.len());
     let a = Array::empty(shape, dtype)?;
     debug_assert_eq!(a.numel(), collected.leaves.len());
-    macro_rules! write {
-        ($t:ty, $f:expr) => {{
-            let to = a.ptr_mut().cast::<$t>();
-            for (i, l) in collected.leaves.iter().enumerate() {
-                let v = fit(*l, dtype)?;
-                // SAFETY: the array is new and contiguous, with one element for each leaf.
-                unsafe { to.add(i).write($f(v)) };
-            }
-        }};
-    }
-    match dtype {
-        DType::Bool => write!(bool, |v: Scalar| v.to_bool()),
-        DType::U8 => write!(u8, |v: Scalar| v.to_i64() as u8),
-        DType::I8 => write!(i8, |v: Scalar| v.to_i64() as i8),
-        DType::I16 => write!(i16, |v: Scalar| v.to_i64() as i16),
-        DType::I32 => write!(i32, |v: Scalar| v.to_i64() as i32),
-        DType::I64 => write!(i64, |v: Scalar| v.to_i64()),
-        DType::F16 => write!(F16, |v: Scalar| F16::from_f32(v.to_f64() as f32)),
-        DType::BF16 => write!(BF16, |v: Scalar| BF16::from_f32(v.to_f64() as f32)),
-        DType::F32 => write!(f32, |v: Scalar| v.to_f64() as f32),
-        DType::F64 => write!(f64, |v: Scalar| v.to_f64()),
-    }
+    by_element!(dtype, T => {
+        let to = a.ptr_mut().cast::<<T as Element>::Raw>();
+        for (i, l) in collected.leaves.iter().enumerate() {
+            let v = <T as Element>::of_scalar(fit(*l, dtype)?);
+            // SAFETY: the array is new and contiguous, with one element for each leaf.
+            unsafe { to.add(i).write(v.raw()) };
+        }
+    });
     Ok(a)
 }
 
@@ -282,7 +267,7 @@ fn is_builtin(obj: &PyObj<'_>) -> bool {
 }
 
 pub(crate) fn require_grad(t: &Tensor, on: bool) -> PyResult<()> {
-    if on && !t.dtype().is_float() {
+    if on && !t.dtype().is_differentiable() {
         return Err(Error::runtime("Only Tensors of floating point and complex dtype can require gradients").into());
     }
     if on {

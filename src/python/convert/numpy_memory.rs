@@ -11,6 +11,7 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMet
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyWeakrefReference;
 use smallvec::SmallVec;
 
@@ -205,6 +206,13 @@ fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
     }
 }
 
+/// NumPy's type of the elements.
+fn descriptor(py: Python<'_>, d: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
+    static KNOWN: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
+    let made = || Ok::<_, PyErr>(if d == DType::BF16 { bfloat16(py)? } else { PyArrayDescr::new(py, d.name())? }.unbind());
+    Ok(KNOWN[d as usize].get_or_try_init(py, made)?.bind(py).clone())
+}
+
 /// A NumPy array over the memory of an array, which it keeps alive.
 pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     let size = a.dtype().size() as isize;
@@ -213,18 +221,7 @@ pub(crate) fn export(py: Python<'_>, a: &Array) -> PyResult<Py<PyAny>> {
     let writable = a.storage().is_writable();
     a.storage().expose()?;
     let data = a.storage().memory(if writable { Access::Write } else { Access::Read }).wrapping_add(a.layout().offset() * size as usize);
-    let descr = match a.dtype() {
-        DType::Bool => numpy::dtype::<bool>(py),
-        DType::U8 => numpy::dtype::<u8>(py),
-        DType::I8 => numpy::dtype::<i8>(py),
-        DType::I16 => numpy::dtype::<i16>(py),
-        DType::I32 => numpy::dtype::<i32>(py),
-        DType::I64 => numpy::dtype::<i64>(py),
-        DType::F16 => numpy::PyArrayDescr::new(py, "float16")?,
-        DType::BF16 => bfloat16(py)?,
-        DType::F32 => numpy::dtype::<f32>(py),
-        DType::F64 => numpy::dtype::<f64>(py),
-    };
+    let descr = descriptor(py, a.dtype())?;
     let holder = Py::new(py, Memory { storage: a.storage().clone() })?;
     let rank = i32::try_from(dims.len()).map_err(|_| Error::runtime("too many dimensions for a NumPy array"))?;
     // SAFETY: the pointer, sizes and strides describe memory that `holder` keeps alive. The new array takes over the references to the

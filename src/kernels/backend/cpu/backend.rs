@@ -1,12 +1,13 @@
 //! The CPU as a backend. Its memory is the host's: tensors hold it themselves (`alloc`), and it is read and written where it lies.
 
-use super::family::{CpuFamily, Halves};
+use super::family::{CpuFamily, NarrowElements};
 use super::{conv, matmul, nonzero, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
 use crate::backend::cpu::common::strided::collapse;
 use crate::backend::cpu::common::{operands, widened};
+use crate::backend::cpu::elem::is_widened;
 use crate::call::{Flags, Provenance, Request, of_family};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc;
@@ -25,9 +26,9 @@ fn lies_here() -> Error {
     Error::internal("cpu", "memory of the host was handled as a device's")
 }
 
-/// Whether floats of 16 bits are converted to float32 for the kernels. Those that only move are moved as they lie.
-fn is_widened<F: CpuFamily>(family: &F) -> bool {
-    F::HALVES == Halves::Widened && family.provenance() != Provenance::Moved
+/// Whether elements without loops are converted for the family's kernels. Those that only move are moved as they lie.
+fn widens<F: CpuFamily>(family: &F) -> bool {
+    F::NARROW == NarrowElements::Widened && family.provenance() != Provenance::Moved
 }
 
 impl Backend for Cpu {
@@ -58,7 +59,7 @@ impl Backend for Cpu {
 
     fn support(&self, request: &Request, dtype: DType) -> Support {
         fn of<F: CpuFamily>(family: &F, dtype: DType) -> Support {
-            if dtype.is_half() && is_widened(family) { Support::Converted("converted to float32 first") } else { family.support(dtype) }
+            if is_widened(dtype) && widens(family) { Support::Converted("converted to float32 first") } else { family.support(dtype) }
         }
         match defined(self, request, dtype) {
             Support::Yes => of_family!(request, f => of(f, dtype)),
@@ -98,7 +99,7 @@ impl Backend for Cpu {
 
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         // SAFETY, of both: the caller's.
-        if outs.iter().flatten().any(|o| o.dtype.is_half()) && of_family!(request, f => is_widened(f)) {
+        if outs.iter().flatten().any(|o| is_widened(o.dtype)) && of_family!(request, f => widens(f)) {
             // SAFETY: see above.
             return unsafe { widened::run(request, ins, outs) };
         }

@@ -1,14 +1,14 @@
 //! Copies, casts and fills of strided memory.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::cast::{convert_fn, scalar_bytes};
+use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::operands::{output, view};
 use crate::backend::cpu::common::strided::{Tiles, collapse};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::Copying;
 use crate::error::Result;
 use crate::host::threads::parallel_for;
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, ElementBytes, Scalar};
 
 /// Elements of a tile: where source and destination have different memory orders, a few neighbouring cache lines of each row and each
 /// column.
@@ -83,9 +83,9 @@ unsafe fn line(mv: crate::backend::cpu::common::cast::ConvertFn, n: usize, src: 
 /// # Safety
 /// Every element that the shape and strides name is inside `dst`, and aligned.
 pub unsafe fn fill(dtype: DType, shape: &[usize], dst: *mut u8, strides: &[isize], value: Scalar) {
-    #[repr(align(8))]
-    struct AlignedScalar([u8; 8]);
-    let bytes = AlignedScalar(scalar_bytes(value, dtype));
+    #[repr(align(16))]
+    struct AlignedScalar(ElementBytes);
+    let bytes = AlignedScalar(value.to_bytes(dtype));
     // SAFETY: the source is one value, seen at every index.
     unsafe { copy(dtype, dtype, shape, bytes.0.as_ptr(), &[], dst, strides) }
 }
@@ -94,7 +94,7 @@ pub unsafe fn fill(dtype: DType, shape: &[usize], dst: *mut u8, strides: &[isize
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Copying {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(_: &Copying, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output("copy", outs, 0)?;

@@ -2,8 +2,9 @@
 
 use super::reduce::reducers::Numeric;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{around, numbers, result, typed, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{around, numbers, result, view};
+use crate::backend::cpu::elem::typed;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{CumulativeExtreme, Family};
 use crate::error::Result;
 use crate::host::interrupt::Ticks;
@@ -71,7 +72,7 @@ pub unsafe fn cummax<T: Numeric>(max: bool, (outer, n, inner): (usize, usize, us
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for CumulativeExtreme {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(c: &CumulativeExtreme, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let x = view(c.name(), ins, 0)?;

@@ -1,14 +1,14 @@
 //! Kernels from outside of the crate.
 
 use super::common::operands::{output, view};
-use super::family::{CpuFamily, Halves};
+use super::family::{CpuFamily, NarrowElements};
 use crate::backend::contract::{Operand, View};
 use crate::call::Custom;
 use crate::error::Result;
 use std::sync::Arc;
 
 impl CpuFamily for Arc<dyn Custom> {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     unsafe fn compute(custom: &Arc<dyn Custom>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let name = (**custom).name();

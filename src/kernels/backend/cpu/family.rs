@@ -5,18 +5,18 @@ use crate::call::Family;
 use crate::error::Result;
 use crate::layout::DType;
 
-/// How kernels compute floats of 16 bits.
+/// How kernels compute dtypes without loops of their own, such as floats of 16 bits (see `elem::is_widened`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Halves {
+pub(super) enum NarrowElements {
     /// They read and write them, or convert by themselves.
     Taken,
-    /// There are no such kernels: operands are converted to float32 before, and results are rounded once, unless elements are only moved.
+    /// There are no such kernels: operands are converted to the dtype that they are computed in before, and results are rounded once, unless elements are only moved.
     Widened,
 }
 
 /// A family as the CPU computes it. What has a default gains speed where it is overridden.
 pub(super) trait CpuFamily: Family {
-    const HALVES: Halves;
+    const NARROW: NarrowElements;
 
     /// Which conversion the kernels make of elements of this dtype, for the table of what is supported.
     fn support(&self, _dtype: DType) -> Support {

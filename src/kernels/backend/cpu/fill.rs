@@ -3,7 +3,7 @@
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::output;
 use crate::backend::cpu::copy;
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::Fill;
 use crate::error::Result;
 
@@ -11,7 +11,7 @@ use crate::error::Result;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Fill {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     unsafe fn compute(&Fill(value): &Fill, _ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output("fill", outs, 0)?;

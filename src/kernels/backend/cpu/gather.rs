@@ -5,10 +5,11 @@
 //!
 //! Not here: whole rows at positions (`index`).
 
-use super::index::{BoolElement, PIECE, ScatterElement, by_dtype, by_size, how};
+use super::index::{BoolElement, PIECE, ScatterElement, by_dtype, how};
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::{Loops, by_width, loops};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{Along, Bounds, ScatterAlong, Write};
 use crate::error::{Error, Result};
 use crate::host::interrupt;
@@ -150,7 +151,7 @@ pub unsafe fn gather(
     (dim, size): (usize, usize),
 ) -> bool {
     // SAFETY: passed on.
-    unsafe { by_size!(dtype, gather_t(out, x, index, shape, (dim, size))) }
+    unsafe { by_width!(dtype, T => gather_t::<T>(out, x, index, shape, (dim, size))) }
 }
 
 unsafe fn gather_t<T: ScatterElement>(
@@ -218,7 +219,7 @@ pub unsafe fn scatter(
     // SAFETY: passed on. The constant makes loops without a test inside.
     unsafe {
         match how {
-            Write::Set => by_size!(dtype, scatter_t::<_, 0>(x, src, index, shape, (dim, size))),
+            Write::Set => by_width!(dtype, T => scatter_t::<T, 0>(x, src, index, shape, (dim, size))),
             Write::Add => by_dtype!(dtype, scatter_t::<_, 1>(x, src, index, shape, (dim, size))),
             Write::Multiply => by_dtype!(dtype, scatter_t::<_, 2>(x, src, index, shape, (dim, size))),
         }
@@ -302,7 +303,7 @@ fn row_major(shape: &[usize]) -> Strides {
 }
 
 impl CpuFamily for Along {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(a: &Along, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(a, outs, 0)?;
@@ -325,7 +326,7 @@ impl CpuFamily for Along {
 }
 
 impl CpuFamily for ScatterAlong {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(s: &ScatterAlong, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let (values, at) = (view("scatter", ins, 0)?, view("scatter", ins, 1)?);

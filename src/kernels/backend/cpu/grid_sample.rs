@@ -2,8 +2,9 @@
 //! used for all channels.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, result, view};
+use crate::backend::cpu::elem::float;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{GridBorder, GridMode, GridPass, GridSample};
 use crate::error::Result;
 use crate::host::threads::{SharedPointer, parallel_for};
@@ -338,7 +339,7 @@ pub unsafe fn grid_sample<T: GridNumber>(s: &GridSample, ins: &[*const T], out: 
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for GridSample {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(g: &GridSample, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(g, outs, 0)?;

@@ -1,4 +1,4 @@
-//! The CPU backend: one module or folder for each family of requests, and what they share (`common`). `backend` implements the contract. In
+//! The CPU backend: one module or folder for each family of requests, and what they share (`common`). `elem` has the dtypes. `backend` implements the contract. In
 //! each family `compute` prepares the kernels' arguments from the operands. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
 
 pub mod arg_reduce;
@@ -7,6 +7,7 @@ pub mod backend;
 mod conv;
 pub mod common;
 pub mod copy;
+mod elem;
 pub mod cumulative_extreme;
 mod custom;
 mod family;

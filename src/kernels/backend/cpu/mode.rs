@@ -1,10 +1,11 @@
 //! The most frequent element along one dimension of a dense array seen as (outer, n, inner).
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::operands::{around, numbers, output, view};
 use crate::backend::cpu::common::sort_keys::{Packed, SortElement};
 use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::typed;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::sort::{check_size, order, pack};
 use crate::call::Mode;
 use crate::error::Result;
@@ -44,7 +45,7 @@ unsafe fn mode<T: SortElement>((outer, n, inner): (usize, usize, usize), x: *con
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Mode {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(m: &Mode, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let x = view("mode", ins, 0)?;

@@ -2,16 +2,17 @@
 
 use super::reduce::reducers::Float;
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, float, malformed, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, malformed, result, view};
+use crate::backend::cpu::elem::{float, is_widened};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::reduce::ReduceInput;
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::call::NllReduction as Reduction;
 use crate::call::{Classes, Nll, NllReduction};
 use crate::error::{Error, Result};
 use crate::host::interrupt::Ticks;
-use crate::host::memory::raw_slice::{Plain, RawSlice};
-use crate::layout::DType;
+use crate::host::memory::raw_slice::RawSlice;
+use crate::layout::{DType, Plain};
 
 /// The weight of each class.
 type ClassWeight<'a, T> = Option<RawSlice<'a, T>>;
@@ -84,10 +85,10 @@ impl Classes {
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Nll {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     fn reads_programs(&self, dtype: DType) -> bool {
-        dtype.is_float() && !dtype.is_half()
+        dtype.is_float() && !is_widened(dtype)
     }
 
     /// Refuses a target that is no class.
@@ -131,7 +132,7 @@ impl CpuFamily for Nll {
                         Some(p) => c.forward(|i| *p.cast::<T>().add(i), targets, weight, to),
                         None => {
                             let alone = |i: usize| {
-                                let mut element = <T as Numeric>::ZERO;
+                            let mut element = <T as Arithmetic>::ZERO;
                                 let made = blocks.produce(i, 1, (&raw mut element).cast());
                                 if std::ptr::eq(made, (&raw const element).cast()) { element } else { *made.cast::<T>() }
                             };

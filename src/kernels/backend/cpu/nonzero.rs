@@ -2,7 +2,7 @@
 
 use crate::backend::contract::{CountedResult, Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, malformed};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{Family, Nonzero};
 use crate::error::Result;
 use crate::host::memory::raw_slice::RawSlice;
@@ -107,7 +107,7 @@ impl CountedResult for NonzeroMask<'_> {
 }
 
 impl CpuFamily for Nonzero {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     unsafe fn compute(request: &Nonzero, _ins: &[Operand<'_>], _outs: &[Option<View<'_>>]) -> Result<()> {
         // Its size is counted first (`Backend::count`).

@@ -4,17 +4,18 @@
 use super::copy::copy;
 use super::reduce::BlockProducer;
 use super::reduce::loops::instances;
-use super::reduce::reducers::{Numeric, ProdOp, ReduceOp, SumOp};
+use super::reduce::reducers::{Arithmetic, Numeric, ProdOp, ReduceOp, SumOp};
 use crate::backend::contract::{Operand, Support, View};
 use crate::backend::cpu::common::operands::{OrderedOperand, around, not_floating, result};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::is_widened;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::call::{Family, Scan, ScanKind};
 use crate::error::Result;
 use crate::host::interrupt;
 use crate::host::memory::reserve::{filled, zeros};
 use crate::host::threads::{SharedPointer, num_threads, parallel_for};
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use crate::simd::{InstructionSet, instruction_set};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -47,7 +48,7 @@ struct ScanLoops {
 }
 
 impl ScanLoops {
-    const fn of<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>() -> Self {
+    const fn of<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy>() -> Self {
         const { assert!(size_of::<R::Accumulator>() == 8) }
         ScanLoops {
             from: size_of::<R::Element>(),
@@ -79,17 +80,18 @@ impl ScanLoops {
                 }
             };
         }
-        Some(match (dtype, kind) {
-            // `widened` converts floats of 16 bits.
-            (DType::F16 | DType::BF16, _) => return None,
-            (DType::F32, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f32>, f32>() },
-            (DType::F64, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f64>, f64>() },
-            (DType::Bool | DType::U8, _) => of!(u8, i64, i64),
-            (DType::I32, _) => of!(i32, i64, i64),
-            // Narrow integers are converted before.
-            (DType::I8 | DType::I16 | DType::I64, _) => of!(i64, i64, i64),
-            (DType::F32, _) => of!(f32, f64, f32),
-            (DType::F64, _) => of!(f64, f64, f64),
+        if is_widened(dtype) {
+            return None;
+        }
+        Some(match (dtype.number(), kind) {
+            (Number::F32, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f32>, f32>() },
+            (Number::F64, ScanKind::LogSumExp) => const { ScanLoops::of::<LogAddExp<f64>, f64>() },
+            (Number::Bool | Number::U8, _) => of!(u8, i64, i64),
+            // Narrow integers are converted to int64 before.
+            (Number::I32, _) => of!(i32, i64, i64),
+            (Number::I64, _) => of!(i64, i64, i64),
+            (Number::F32, _) => of!(f32, f64, f32),
+            (Number::F64, _) => of!(f64, f64, f64),
         })
     }
 
@@ -145,17 +147,17 @@ macro_rules! logarithms {
 }
 logarithms!(f32 f64);
 
-unsafe fn start<R: ReduceOp<Accumulator: Numeric>>() -> u64 {
+unsafe fn start<R: ReduceOp<Accumulator: Arithmetic>>() -> u64 {
     bits(R::default().init())
 }
 
-unsafe fn merge<R: ReduceOp<Accumulator: Numeric>>(a: u64, b: u64) -> u64 {
+unsafe fn merge<R: ReduceOp<Accumulator: Arithmetic>>(a: u64, b: u64) -> u64 {
     bits(R::default().merge(of_bits(a), of_bits(b)))
 }
 
 /// A number of eight bytes.
 #[inline(always)]
-fn bits<A: Numeric>(a: A) -> u64 {
+fn bits<A: Arithmetic>(a: A) -> u64 {
     const { assert!(size_of::<A>() == 8) }
     // SAFETY: as large, and any number is bits.
     unsafe { std::mem::transmute_copy(&a) }
@@ -163,7 +165,7 @@ fn bits<A: Numeric>(a: A) -> u64 {
 
 /// The number that `bits` was given.
 #[inline(always)]
-fn of_bits<A: Numeric>(bits: u64) -> A {
+fn of_bits<A: Arithmetic>(bits: u64) -> A {
     const { assert!(size_of::<A>() == 8) }
     // SAFETY: as large, and any bits are a number.
     unsafe { std::mem::transmute_copy(&bits) }
@@ -171,7 +173,7 @@ fn of_bits<A: Numeric>(bits: u64) -> A {
 
 /// # Safety
 /// As `ChainsFn` says: both pointers hold all the chains.
-unsafe fn chains<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
+unsafe fn chains<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy>(
     count: usize,
     n: usize,
     step: usize,
@@ -193,7 +195,7 @@ unsafe fn chains<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
 /// # Safety
 /// As for `chains`, of `C` chains.
 #[inline(always)]
-unsafe fn side_by_side<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const C: usize>(
+unsafe fn side_by_side<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy, const C: usize>(
     n: usize,
     step: usize,
     x: *const R::Element,
@@ -218,7 +220,7 @@ unsafe fn side_by_side<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, c
 ///
 /// # Safety
 /// They are readable.
-unsafe fn total<R: ReduceOp<Accumulator: Numeric>>(x: *const u8, n: usize) -> u64 {
+unsafe fn total<R: ReduceOp<Accumulator: Arithmetic>>(x: *const u8, n: usize) -> u64 {
     let (x, r) = (x.cast::<R::Element>(), R::default());
     let mut lanes = [r.init(); 8];
     for i in 0..n / 8 {
@@ -242,7 +244,7 @@ const COLUMNS: usize = 1024;
 /// # Safety
 /// As `DownFn` says: both pointers hold all the rows, and may be the same if elements and results are of one type.
 #[inline(always)]
-unsafe fn down<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
+unsafe fn down<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy>(
     x: *const u8,
     out: *mut u8,
     n: usize,
@@ -275,7 +277,7 @@ unsafe fn down<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy>(
     }
 }
 
-instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy], [R, O], (
+instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy], [R, O], (
     x: *const u8, out: *mut u8, n: usize, step: usize, acc: &mut [R::Accumulator],
 ));
 
@@ -283,7 +285,7 @@ instances!(down_table = down, down_base down_avx2 down_avx512, [R: ReduceOp<Accu
 ///
 /// # Safety
 /// As `DownFn` says, and the machine has the instructions.
-unsafe fn down_at<R: ReduceOp<Accumulator: Numeric + Narrow<O>>, O: Copy, const ISA: usize>(
+unsafe fn down_at<R: ReduceOp<Accumulator: Arithmetic + Narrow<O>>, O: Copy, const ISA: usize>(
     x: *const u8,
     out: *mut u8,
     n: usize,
@@ -452,7 +454,7 @@ narrow!(i64 => i64, f64 => f64, f64 => f32);
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Scan {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     fn support(&self, dtype: DType) -> Support {
         if dtype.computed() != dtype { Support::Converted("converted to int64 first") } else { Support::Yes }
@@ -460,7 +462,7 @@ impl CpuFamily for Scan {
 
     fn reads_programs(&self, dtype: DType) -> bool {
         // Elements are made where the scan writes, so both are of one type.
-        !dtype.is_half() && (dtype.is_float() || dtype == DType::I64)
+        !is_widened(dtype) && (dtype.is_float() || dtype == DType::I64)
     }
 
     unsafe fn compute(s: &Scan, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

@@ -1,9 +1,10 @@
 //! Sorting along one dimension of a dense array seen as (outer, n, inner).
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{around, numbers, output, typed, view};
+use crate::backend::cpu::common::operands::{around, numbers, output, view};
 use crate::backend::cpu::common::sort_keys::{Packed, SortElement};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::typed;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::Sort;
 use crate::error::{Error, Result};
 use crate::host::interrupt;
@@ -115,7 +116,7 @@ unsafe fn sort<T: SortElement>(part: Sort, (outer, n, inner): (usize, usize, usi
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Sort {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(s: &Sort, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let x = view("sort", ins, 0)?;

@@ -2,7 +2,7 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{malformed, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::index::StridedBlock;
 use crate::call::{Family, Triangle};
 use crate::error::Result;
@@ -69,7 +69,7 @@ unsafe fn triangle_t<T: Copy + Default>(
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Triangle {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(t: &Triangle, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(t, outs, 0)?;

@@ -7,6 +7,7 @@ use super::{Buffer, Context, copy, element_size, nonzero, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Memory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
+use crate::backend::wgpu::elem;
 use crate::call::{Request, of_family};
 use crate::error::Result;
 use crate::host::live_memory::BufferKey;
@@ -113,33 +114,16 @@ impl DeviceMemory for Buffer {
 }
 
 pub(super) fn upload(context: &Context, from: RawSlice<'_, u8>, dtype: DType, to: &Buffer) -> Result<()> {
-    match dtype {
-        DType::Bool => {
-            let wide: Vec<u8> = from.iter().flat_map(|b| [u8::from(b != 0), 0, 0, 0]).collect();
-            context.write(to, 0, RawSlice::from(&wide[..]))
-        }
-        DType::I8 => {
-            let wide: Vec<u8> = from.iter().flat_map(|b| i32::from(b as i8).to_le_bytes()).collect();
-            context.write(to, 0, RawSlice::from(&wide[..]))
-        }
-        DType::I16 => {
-            // SAFETY: the host's elements, of two bytes each, aligned.
-            let numbers = unsafe { RawSlice::<i16>::new(from.as_ptr().cast(), from.len() / 2) };
-            let wide: Vec<u8> = numbers.iter().flat_map(|x| i32::from(x).to_le_bytes()).collect();
-            context.write(to, 0, RawSlice::from(&wide[..]))
-        }
-        DType::U8 => {
-            let wide: Vec<u8> = from.iter().flat_map(|b| [b, 0, 0, 0]).collect();
-            context.write(to, 0, RawSlice::from(&wide[..]))
-        }
-        DType::F16 | DType::BF16 if !from.len().is_multiple_of(4) => {
-            // A transfer has whole words. The last one is the buffer's own.
-            let mut padded = from.to_vec();
-            padded.resize(from.len().next_multiple_of(4), 0);
-            context.write(to, 0, RawSlice::from(&padded[..]))
-        }
-        DType::F16 | DType::BF16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => context.write(to, 0, from),
+    if let Some(wide) = elem::widened(from, dtype) {
+        return context.write(to, 0, RawSlice::from(&wide[..]));
     }
+    if !from.len().is_multiple_of(4) {
+        // A transfer has whole words. The last one is the buffer's own.
+        let mut padded = from.to_vec();
+        padded.resize(from.len().next_multiple_of(4), 0);
+        return context.write(to, 0, RawSlice::from(&padded[..]));
+    }
+    context.write(to, 0, from)
 }
 
 impl Backend for Wgpu {
@@ -172,25 +156,11 @@ impl Backend for Wgpu {
         // A transfer has whole words.
         let (first, end) = ((start * size) & !3, ((start + n) * size).next_multiple_of(4));
         let bytes = self.0.read(buffer(Memory::Device(from))?, first, if n == 0 { 0 } else { end - first })?;
-        match dtype {
-            DType::I16 => {
-                for (i, word) in bytes.chunks_exact(4).enumerate() {
-                    // SAFETY: i < n, and there is room for n numbers of two bytes, aligned.
-                    unsafe { *to.cast::<i16>().add(i) = i16::from_le_bytes([word[0], word[1]]) };
-                }
-            }
-            DType::Bool | DType::U8 | DType::I8 => {
-                for (i, word) in bytes.chunks_exact(4).enumerate() {
-                    // SAFETY: i < n, and there is room for n bytes.
-                    unsafe { *to.add(i) = word[0] };
-                }
-            }
-            DType::F16 | DType::BF16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 if n > 0 => {
-                let bytes = &bytes[start * size - first..][..n * size];
-                // SAFETY: both sides hold n elements of the same size.
-                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-            }
-            DType::F16 | DType::BF16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => {}
+        // SAFETY: the caller's: room for n elements; if they are widened on the device, there is a word for each.
+        if !unsafe { elem::narrow_into(&bytes, dtype, to) } && n > 0 {
+            let bytes = &bytes[start * size - first..][..n * size];
+            // SAFETY: both sides hold n elements of the same size.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::backend::wgpu::common::word_kernels::{
 use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::{CumulativeExtreme, Family};
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use std::sync::Arc;
 
 /// The cumulative maximum (minimum, with `max` false) along `dim` and its position, the last among equal elements. From the first nan on
@@ -53,10 +53,10 @@ pub(super) fn numbers(rows: &RowsAlong, x: &BufferView<'_>, values: &BufferView<
 
 /// Whether the element `v` is nan.
 pub(super) fn nan(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => "(v & 0x7fffffffu) > 0x7f800000u",
-        DType::F64 => "(v.y & 0x7fffffffu) > 0x7ff00000u || ((v.y & 0x7fffffffu) == 0x7ff00000u && v.x != 0u)",
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => "false",
+    match dtype.number() {
+        Number::F32 => "(v & 0x7fffffffu) > 0x7f800000u",
+        Number::F64 => "(v.y & 0x7fffffffu) > 0x7ff00000u || ((v.y & 0x7fffffffu) == 0x7ff00000u && v.x != 0u)",
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 => "false",
     }
 }
 

@@ -5,9 +5,9 @@
 //! A place has 4 to 16 neighbours of some 30 operations each, for 4 to 16 scattered reads: bound by memory.
 
 use super::copy::fill;
+use super::elem::value;
 use super::index::scatter as scatter_shares;
 use super::index::scatter::ScatterSource;
-use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView, scratch_size};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;

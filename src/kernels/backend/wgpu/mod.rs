@@ -15,6 +15,7 @@ mod conv;
 pub mod copy;
 pub mod cumulative_extreme;
 mod custom;
+mod elem;
 pub mod device;
 mod family;
 mod fill;
@@ -42,6 +43,7 @@ pub mod wgsl;
 pub use device::buffer::Buffer;
 pub use device::context::Context;
 pub use device::dispatch::{Bindings, Dispatch, Key};
+pub use elem::{element_size, scratch_size};
 
 use crate::layout::{DType, Scalar};
 
@@ -65,17 +67,4 @@ pub enum PointwiseInput<'a> {
     Number(Scalar),
     /// Not read by this kernel.
     Unread,
-}
-
-/// Bytes of one element of a tensor on the device.
-pub const fn element_size(dtype: DType) -> usize {
-    if dtype.is_half() { 2 } else { scratch_size(dtype) }
-}
-
-/// Bytes of one element of an intermediate result, in whole words.
-pub const fn scratch_size(dtype: DType) -> usize {
-    match dtype {
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::F16 | DType::BF16 | DType::F32 => 4,
-        DType::I64 | DType::F64 => 8,
-    }
 }

@@ -1,7 +1,7 @@
 //! nll_loss: the weighted element of the target class, and the gradient. Sums are trees of fixed shape.
 
+use super::elem::value;
 use super::pointwise::fused::DeviceProgram;
-use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;

@@ -13,7 +13,7 @@ use crate::backend::wgpu::common::word_kernels::{
 use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::{self, Family};
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use std::sync::Arc;
 
 /// The number of elements that are not zero, and the data to write their positions.
@@ -81,11 +81,11 @@ impl WordKernel for NonzeroFlags {
         let walk = p.walk(self.rank, "e", &["s"]);
         let (to, value) = (self.to, load(self.from, words(self.dtype), "s"));
         // A negative zero is zero.
-        let holds = match self.dtype {
-            DType::F16 | DType::BF16 | DType::F32 => "(v & 0x7fffffffu) != 0u",
-            DType::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
-            DType::I64 => "(v.x | v.y) != 0u",
-            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => "v != 0u",
+        let holds = match self.dtype.number() {
+            Number::F32 => "(v & 0x7fffffffu) != 0u",
+            Number::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
+            Number::I64 => "(v.x | v.y) != 0u",
+            Number::Bool | Number::U8 | Number::I32 => "v != 0u",
         };
         each(
             &end,

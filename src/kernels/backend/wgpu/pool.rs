@@ -2,8 +2,8 @@
 //! input's elements look for the windows that an element is in; so nothing is added atomically, and the result is the same every time.
 //! All arrays are row-major.
 
+use super::elem::value;
 use super::sort::ordered;
-use super::wgsl::types::value;
 use super::{Bindings, BufferView};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;
@@ -124,7 +124,7 @@ let plane = e / (w_{sizes}() * h_{sizes}() * d_{sizes}());
         let body = match counted {
             CountedTaps::Inside => of("max(d_inside(od) * h_inside(oh) * w_inside(ow), 1u)"),
             CountedTaps::Padded => of("max(d_padded(od) * h_padded(oh) * w_padded(ow), 1u)"),
-            CountedTaps::Fixed => super::wgsl::types::from_words(self.dtype, &fixed[0], &fixed[1]),
+            CountedTaps::Fixed => super::elem::from_words(self.dtype, &fixed[0], &fixed[1]),
         };
         format!("fn divisor(od: u32, oh: u32, ow: u32) -> {t} {{ return {body}; }}\n")
     }
@@ -311,14 +311,7 @@ if (o{a} == 0xffffffffu) {{ continue; }}
 
 /// What no element is smaller than.
 fn lowest(dtype: DType) -> Scalar {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Scalar::Float(f64::NEG_INFINITY),
-        DType::Bool | DType::U8 => Scalar::Int(0),
-        DType::I8 => Scalar::Int(i8::MIN.into()),
-        DType::I16 => Scalar::Int(i16::MIN.into()),
-        DType::I32 => Scalar::Int(i32::MIN.into()),
-        DType::I64 => Scalar::Int(i64::MIN),
-    }
+    if dtype.is_float() { Scalar::Float(f64::NEG_INFINITY) } else { Scalar::Int(dtype.integers().map_or(0, |(low, _)| low)) }
 }
 
 /// Whether the shaders' 32-bit arithmetic holds for an axis.

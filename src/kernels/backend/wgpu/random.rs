@@ -11,12 +11,12 @@ use crate::backend::wgpu::common::word_kernels::{
     Launch, ParamNames, ParamValues, WIDE_MUL, WordKernel, countable, each, groups_for, load, store, unsupported, words,
 };
 use crate::backend::wgpu::family::{Halves, WgpuFamily};
-use crate::backend::wgpu::{Buffer, Context, copy, element_size};
+use crate::backend::wgpu::{Buffer, Context, copy, elem, element_size};
 use crate::call::{Distribution, Random, Request};
 use crate::error::Result;
 use crate::host::memory::alloc;
 use crate::host::memory::raw_slice::RawSlice;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use std::sync::Arc;
 
 /// A distribution with its parameters.
@@ -224,11 +224,11 @@ impl WordKernel for FillRandom {
         let [n, blocks, first, seed_low, seed_high, start_low, start_high] = p.many();
         let float = |s: &str| format!("bitcast<f32>({s})");
         // How a truth value is written.
-        let truth = |test: &str| match dtype {
-            DType::F16 | DType::BF16 | DType::F32 => format!("select(0u, 0x3f800000u, {test})"),
-            DType::I64 => format!("vec2<u32>(select(0u, 1u, {test}), 0u)"),
-            DType::F64 => format!("vec2<u32>(0u, select(0u, 0x3ff00000u, {test}))"),
-            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("select(0u, 1u, {test})"),
+        let truth = |test: &str| match dtype.number() {
+            Number::F32 => format!("select(0u, 0x3f800000u, {test})"),
+            Number::I64 => format!("vec2<u32>(select(0u, 1u, {test}), 0u)"),
+            Number::F64 => format!("vec2<u32>(0u, select(0u, 0x3ff00000u, {test}))"),
+            Number::Bool | Number::U8 | Number::I32 => format!("select(0u, 1u, {test})"),
         };
         // 53 bits, and a comparison of two such numbers.
         let unit = "let u = vec2<u32>((w[2u * i] << 21u) | (w[2u * i + 1u] >> 11u), w[2u * i] >> 11u);";
@@ -271,17 +271,16 @@ let v = bitcast<u32>({} + z * {});",
             DrawKind::Integers => {
                 parts += BELOW;
                 let [low, high, range_low, range_high] = p.many();
-                let made = match dtype {
-                    DType::Bool => "select(0u, 1u, (d.x | d.y) != 0u)",
-                    DType::U8 => "d.x & 255u",
-                    DType::I8 => "bitcast<u32>(extractBits(bitcast<i32>(d.x), 0u, 8u))",
-                    DType::I16 => "bitcast<u32>(extractBits(bitcast<i32>(d.x), 0u, 16u))",
-                    DType::I32 => "d.x",
-                    DType::F16 | DType::BF16 | DType::F32 => {
+                let made = match dtype.number() {
+                    Number::Bool => "select(0u, 1u, (d.x | d.y) != 0u)".to_owned(),
+                    Number::U8 => "d.x & 255u".to_owned(),
+                    Number::I32 if dtype.is_narrow() => format!("bitcast<u32>({})", elem::narrowed(dtype, "bitcast<i32>(d.x)")),
+                    Number::I32 => "d.x".to_owned(),
+                    Number::F32 => {
                         parts += TO_FLOAT;
-                        "to_float(d)"
+                        "to_float(d)".to_owned()
                     }
-                    DType::I64 | DType::F64 => "d",
+                    Number::I64 | Number::F64 => "d".to_owned(),
                 };
                 format!(
                     "let d = add(vec2<u32>({low}, {high}), below(vec2<u32>(w[2u * i + 1u], w[2u * i]), vec2<u32>({range_low}, {range_high})));

@@ -4,8 +4,8 @@
 //!
 //! The state that steps hand on lies in the output for the last (or first) state: a sequence that has ended leaves its own there.
 
+use super::elem::value;
 use super::matmul::matmul;
-use super::wgsl::types::value;
 use super::{Bindings, Buffer, BufferView, Context, copy, scratch_size};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::common::operands::{foreign, operand, output};

@@ -1,7 +1,7 @@
 //! Weighted sums along one axis of row-major elements seen as (outer, n, inner): one invocation for each result. The table goes to the
 //! device with the request.
 
-use super::wgsl::types::value;
+use super::elem::value;
 use super::{Bindings, BufferView};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;

@@ -11,8 +11,8 @@ use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::{self, DeviceProgram};
 use super::reduce::rows::{Meeting, RowTile, tree};
 use super::reduce::{DeviceReducer, reduce};
-use super::wgsl::{types, with_library};
-use super::{Bindings, Buffer, BufferView, Dispatch, Key, scratch_size};
+use super::wgsl::with_library;
+use super::{Bindings, Buffer, BufferView, Dispatch, Key, elem, scratch_size};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;
 use crate::backend::wgpu::common::operands::{Elements, first, operand, output};
@@ -140,11 +140,11 @@ impl SoftmaxShader {
     }
 
     fn load(&self, b: u32, at: &str) -> String {
-        types::load(self.dtype, &format!("b{b}"), at)
+        elem::load(self.dtype, &format!("b{b}"), at)
     }
 
     fn put(&self, j: &str, v: &str) -> String {
-        types::store(self.dtype, &format!("b{}", self.slots[2]), &self.own(j), v)
+        elem::store(self.dtype, &format!("b{}", self.slots[2]), &self.own(j), v)
     }
 
     /// Element `j` of the input and of the gradient, in memory.
@@ -185,7 +185,7 @@ impl SoftmaxShader {
         let float = element(self.dtype);
         let [x, g, out, tops, sums] = self.slots;
         // All buffers by their storage type: a program may read one of them as well.
-        let stored = types::storage(self.dtype);
+        let stored = elem::storage(self.dtype);
         let mut types: SmallVec<[(u32, &str); 5]> = SmallVec::from_slice(&[(x, stored), (g, stored), (out, stored)]);
         types.extend(made.iter().flat_map(|(_, l)| l.declared()));
         if self.tile.is_none() {

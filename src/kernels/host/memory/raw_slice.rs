@@ -1,24 +1,8 @@
 //! Slices of memory that other threads may be writing.
 
-use crate::layout::{BF16, F16};
+use crate::layout::Plain;
 use std::fmt;
 use std::marker::PhantomData;
-
-/// An element type for which every bit pattern is valid. `bool` is not: bytes of a bool tensor are read as `u8` and compared with 0.
-///
-/// # Safety
-/// Every bit pattern of the type is valid.
-pub unsafe trait Plain: Copy + Send + Sync + 'static {}
-
-macro_rules! plain {
-    ($($t:ty)*) => {
-        $(
-            // SAFETY: a number of the machine, or the bits of one.
-            unsafe impl Plain for $t {}
-        )*
-    };
-}
-plain!(u8 i8 i16 i32 i64 F16 BF16 f32 f64);
 
 /// A pointer and a length over shared memory. Unlike a slice it promises nothing about the contents: each call reads the element again and
 /// returns a copy. Code that uses an element as an index must check and use the same copy, because the next read may return another value.

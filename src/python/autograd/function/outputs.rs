@@ -75,7 +75,7 @@ impl Roles<'_, '_> {
 
     /// Of an output of a call that is recorded, whether it gets the Function's node.
     pub(crate) fn is_differentiable(&self, t: &Tensor) -> bool {
-        t.dtype().is_float() && !contains(self.non_diff.as_ref(), t)
+        t.dtype().is_differentiable() && !contains(self.non_diff.as_ref(), t)
     }
 
     /// Whether the output is an input that is a view and was written in place.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 fn new_tensor(t: &Tensor) -> Option<OutMeta> {
     let core = t.read();
     let Value::Array(a) = &core.value else { return None };
-    let plain = core.grad_fn.is_none() && !core.requires_grad && !core.inference && a.dtype().is_float();
+    let plain = core.grad_fn.is_none() && !core.requires_grad && !core.inference && a.dtype().is_differentiable();
     let bare = core.meta.as_ref().is_none_or(|m| m.view.is_none() && m.tangent.is_none());
     (plain && bare).then(|| OutMeta::of(a))
 }

@@ -3,7 +3,7 @@
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::arg_reduce;
 use crate::backend::cpu::common::operands::{OrderedOperand, around, malformed};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{ArgReduce, Family};
 use crate::error::Result;
 use crate::host::memory::alloc::Buffer;
@@ -13,7 +13,7 @@ use crate::layout::DType;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for ArgReduce {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     fn reads_programs(&self, _dtype: DType) -> bool {
         true

@@ -15,7 +15,7 @@ use crate::backend::cpu::common::cast::convert_fn;
 use crate::host::interrupt;
 use crate::host::memory::reserve::zeros;
 use crate::host::threads::{SharedPointer, num_threads, parallel_for};
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use crate::simd::instruction_set;
 
 /// The least number of elements of a task: several small rows, or a part of a large one.
@@ -55,17 +55,17 @@ fn loops(max: bool, dtype: DType) -> ArgLoops {
     const fn of<T: Numeric, const MAX: bool>() -> ArgLoops {
         ArgLoops { size: size_of::<T>(), search: search::<T, MAX>, join: join::<T, MAX> }
     }
-    match (dtype, max) {
-        (DType::Bool | DType::U8, true) => const { of::<u8, true>() },
-        (DType::Bool | DType::U8, false) => const { of::<u8, false>() },
-        (DType::I8 | DType::I16 | DType::I32, true) => const { of::<i32, true>() },
-        (DType::I8 | DType::I16 | DType::I32, false) => const { of::<i32, false>() },
-        (DType::I64, true) => const { of::<i64, true>() },
-        (DType::I64, false) => const { of::<i64, false>() },
-        (DType::F16 | DType::BF16 | DType::F32, true) => const { of::<f32, true>() },
-        (DType::F16 | DType::BF16 | DType::F32, false) => const { of::<f32, false>() },
-        (DType::F64, true) => const { of::<f64, true>() },
-        (DType::F64, false) => const { of::<f64, false>() },
+    macro_rules! by_max {
+        ($T:ty) => {
+            if max { const { of::<$T, true>() } } else { const { of::<$T, false>() } }
+        };
+    }
+    match dtype.number() {
+        Number::Bool | Number::U8 => by_max!(u8),
+        Number::I32 => by_max!(i32),
+        Number::I64 => by_max!(i64),
+        Number::F32 => by_max!(f32),
+        Number::F64 => by_max!(f64),
     }
 }
 
@@ -267,9 +267,9 @@ pub unsafe fn extreme(
     {
         // SAFETY: the caller's.
         unsafe {
-            match dtype {
-                DType::F32 => return narrow::extreme::<f32>(isa, max, (outer, n), x, values.cast(), positions),
-                DType::F64 => return narrow::extreme::<f64>(isa, max, (outer, n), x, values.cast(), positions),
+            match dtype.number() {
+                Number::F32 => return narrow::extreme::<f32>(isa, max, (outer, n), x, values.cast(), positions),
+                Number::F64 => return narrow::extreme::<f64>(isa, max, (outer, n), x, values.cast(), positions),
                 _ => {}
             }
         }

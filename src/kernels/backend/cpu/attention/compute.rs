@@ -4,8 +4,9 @@ use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::attention;
 use crate::backend::cpu::attention::{AttentionJob, AttentionMask, GradientSources};
 use crate::backend::cpu::common::blocks::{BlockElement, Strided4};
-use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, output, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, malformed, output, view};
+use crate::backend::cpu::elem::float;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{Attention, AttentionPass, Family};
 use crate::error::Result;
 use crate::layout::{DType, Layout};
@@ -48,7 +49,7 @@ impl<'a> DenseRows<'a> {
 }
 
 impl CpuFamily for Attention {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(a: &Attention, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let op = a.name();

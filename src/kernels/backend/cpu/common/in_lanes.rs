@@ -7,7 +7,7 @@
 
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::simd::{InstructionSet, instruction_set};
 use std::ops::Range;
 

@@ -12,65 +12,6 @@ use smallvec::smallvec;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-/// Runs `$body` with `$T` as the type in which elements of the dtype lie in memory.
-macro_rules! typed {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::layout::DType::Bool | $crate::layout::DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            $crate::layout::DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            $crate::layout::DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            $crate::layout::DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            $crate::layout::DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            // `widened` has converted them.
-            $crate::layout::DType::F16 | $crate::layout::DType::BF16 => {
-                return Err($crate::backend::cpu::common::operands::malformed("a request in a floating type of 16 bits"));
-            }
-            $crate::layout::DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::layout::DType::F64 => {
-                type $T = f64;
-                $body
-            }
-        }
-    };
-}
-
-/// As `typed`, for floats alone: others are refused.
-macro_rules! float {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::layout::DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            $crate::layout::DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            d => return Err($crate::backend::cpu::common::operands::not_floating(d)),
-        }
-    };
-}
-
-pub(in crate::backend::cpu) use {float, typed};
-
 #[cold]
 pub(in crate::backend::cpu) fn not_floating(d: DType) -> Error {
     Error::dtype(format!("expected a floating point tensor, got {d}"))

@@ -1,15 +1,17 @@
-//! Requests whose kernels have no instance for floats of 16 bits: operands are converted to float32, and results are rounded once.
+//! Requests whose kernels have no instance for floats of 16 bits: operands are converted to float32, and results are rounded once. The same for
+//! other dtypes without loops of their own, in the dtype that they are computed in.
 
 use crate::backend::contract::{Backend, Memory, Operand, View};
 use crate::backend::cpu::backend::CPU;
 use crate::backend::cpu::copy::copy;
+use crate::backend::cpu::elem::is_widened;
 use crate::call::Request;
 use crate::error::Result;
 use crate::host::memory::alloc::Buffer;
-use crate::layout::{DType, Dims, Layout, Strides};
+use crate::layout::{Dims, Layout, Strides};
 use smallvec::SmallVec;
 
-/// A view's elements in float32, without the repetitions of broadcast dimensions.
+/// A view's elements in the dtype that they are computed in, without the repetitions of broadcast dimensions.
 struct WideView {
     memory: Buffer,
     strides: Strides,
@@ -20,7 +22,7 @@ impl WideView {
         let shape: Dims = v.shape.iter().zip(v.strides).map(|(n, s)| if *s == 0 { 1 } else { *n }).collect();
         let mut strides = Layout::contiguous_strides(&shape);
         strides.iter_mut().zip(v.strides).filter(|(_, old)| **old == 0).for_each(|(s, _)| *s = 0);
-        Ok(WideView { memory: Buffer::new(shape.iter().product::<usize>() * size_of::<f32>())?, strides })
+        Ok(WideView { memory: Buffer::new(shape.iter().product::<usize>() * v.dtype.computed().size())?, strides })
     }
 
     /// Writes the view's elements into the wide memory (or back, rounded, with `back`).
@@ -32,19 +34,19 @@ impl WideView {
         // SAFETY: the caller's; the wide memory has room for this shape.
         unsafe {
             if back {
-                copy(DType::F32, v.dtype, &shape, self.memory.as_ptr(), &self.strides, v.ptr(), v.strides);
+                copy(v.dtype.computed(), v.dtype, &shape, self.memory.as_ptr(), &self.strides, v.ptr(), v.strides);
             } else {
-                copy(v.dtype, DType::F32, &shape, v.ptr(), v.strides, self.memory.as_ptr(), &self.strides);
+                copy(v.dtype, v.dtype.computed(), &shape, v.ptr(), v.strides, self.memory.as_ptr(), &self.strides);
             }
         }
     }
 
     fn view<'a>(&'a self, v: &View<'a>) -> View<'a> {
-        View { memory: Memory::Host(self.memory.as_ptr()), offset: 0, shape: v.shape, strides: &self.strides, dtype: DType::F32 }
+        View { memory: Memory::Host(self.memory.as_ptr()), offset: 0, shape: v.shape, strides: &self.strides, dtype: v.dtype.computed() }
     }
 }
 
-/// Runs the request in float32.
+/// Runs the request in the dtype that its operands are computed in.
 ///
 /// # Errors
 /// As for `Backend::run`.
@@ -55,7 +57,7 @@ pub(in crate::backend::cpu) unsafe fn run(request: &Request, ins: &[Operand<'_>]
     let mut wide_ins: SmallVec<[Option<WideView>; 4]> = SmallVec::new();
     for i in ins {
         wide_ins.push(match i {
-            Operand::View(v) if v.dtype.is_half() => {
+            Operand::View(v) if is_widened(v.dtype) => {
                 let wide = WideView::of(v)?;
                 // SAFETY: the caller's.
                 unsafe { wide.convert(v, false) };
@@ -69,7 +71,7 @@ pub(in crate::backend::cpu) unsafe fn run(request: &Request, ins: &[Operand<'_>]
     let mut wide_outs: SmallVec<[Option<WideView>; 2]> = SmallVec::new();
     for o in outs {
         wide_outs.push(match o {
-            Some(v) if v.dtype.is_half() => {
+            Some(v) if is_widened(v.dtype) => {
                 let wide = WideView::of(v)?;
                 if written {
                     // SAFETY: the caller's.

@@ -2,10 +2,11 @@
 
 use crate::backend::contract::{Operand, Program, View};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
-use crate::backend::cpu::common::operands::{DenseOperand, output, runner, typed, view};
+use crate::backend::cpu::common::operands::{DenseOperand, output, runner, view};
 use crate::backend::cpu::common::widened;
 use crate::backend::cpu::conv;
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::{is_widened, typed};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{Conv, ConvPass, Request};
 use crate::error::Result;
 use crate::layout::{BF16, DType, F16};
@@ -64,7 +65,7 @@ unsafe fn compute(c: &Conv, ins: &[Operand<'_>], out: View<'_>, epilogue: Option
         if done {
             return Ok(());
         }
-        if !out.dtype.is_half() {
+        if !is_widened(out.dtype) {
             typed!(out.dtype, T => {
                 let (a, b, bias, to) = (from(0).cast::<T>(), from(1).cast::<T>(), from(2).cast::<T>(), out.ptr().cast::<T>());
                 // SAFETY: as above.
@@ -84,7 +85,7 @@ unsafe fn compute(c: &Conv, ins: &[Operand<'_>], out: View<'_>, epilogue: Option
 }
 
 impl CpuFamily for Conv {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     fn takes_epilogue(&self, ins: &[View<'_>]) -> bool {
         ins.first().is_some_and(|x| x.dtype.is_float()) && conv::is_packed(&self.shape)

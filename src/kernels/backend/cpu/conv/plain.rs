@@ -3,7 +3,7 @@
 //!
 //! Not here: floats of 16 bits, which `widened` has converted.
 
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::call::ConvShape;
 use crate::host::interrupt;
 use crate::host::threads::{SharedPointer, parallel_for};
@@ -50,7 +50,7 @@ fn rows<T>(out: *mut T, rows: usize, n: usize, products: usize, f: impl Fn(usize
 ///
 /// # Safety
 /// All have the elements that the shape says, the output overlaps nothing else, and the request's `accepts` has passed.
-pub unsafe fn forward<T: Numeric>(s: &ConvShape, x: *const T, w: *const T, bias: *const T, y: *mut T) {
+pub unsafe fn forward<T: Arithmetic>(s: &ConvShape, x: *const T, w: *const T, bias: *const T, y: *mut T) {
     let ([id, ih, iw], [od, oh, ow], [kd, kh, kw]) = (s.input, s.output, s.kernel);
     let channels = s.groups * s.out_channels;
     let [x, w, bias] = [x, w, bias].map(SharedPointer::new);
@@ -88,7 +88,7 @@ pub unsafe fn forward<T: Numeric>(s: &ConvShape, x: *const T, w: *const T, bias:
 ///
 /// # Safety
 /// As for `forward`.
-pub unsafe fn input<T: Numeric>(s: &ConvShape, g: *const T, w: *const T, bias: *const T, x: *mut T) {
+pub unsafe fn input<T: Arithmetic>(s: &ConvShape, g: *const T, w: *const T, bias: *const T, x: *mut T) {
     let ([id, ih, iw], [od, oh, ow], [kd, kh, kw]) = (s.input, s.output, s.kernel);
     let channels = s.groups * s.in_channels;
     let [g, w, bias] = [g, w, bias].map(SharedPointer::new);
@@ -126,7 +126,7 @@ pub unsafe fn input<T: Numeric>(s: &ConvShape, g: *const T, w: *const T, bias: *
 ///
 /// # Safety
 /// As for `forward`.
-pub unsafe fn weight<T: Numeric>(s: &ConvShape, g: *const T, x: *const T, w: *mut T) {
+pub unsafe fn weight<T: Arithmetic>(s: &ConvShape, g: *const T, x: *const T, w: *mut T) {
     let ([id, ih, iw], [od, oh, ow], [kd, kh, kw]) = (s.input, s.output, s.kernel);
     let [g, x] = [g, x].map(SharedPointer::new);
     rows(w, s.groups * s.out_channels * s.in_channels * kd * kh, kw, s.batch * od * oh * ow, |r, row| {

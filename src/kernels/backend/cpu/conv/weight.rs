@@ -7,7 +7,7 @@ use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::call::ConvShape;
 use crate::host::interrupt;
 use crate::host::threads::{SharedPointer, parallel_for};

@@ -3,7 +3,7 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::index;
 use crate::backend::cpu::index::{IndexedRows, StridedBlock, add_offsets};
 use crate::call::{Bounds, IndexPlan, IndexWrite};
@@ -63,7 +63,7 @@ fn rows<'a>(i: &IndexPlan, x: &View<'_>, offsets: &'a [i64]) -> IndexedRows<'a> 
 }
 
 impl CpuFamily for IndexPlan {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(i: &IndexPlan, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(i, outs, 0)?;
@@ -78,7 +78,7 @@ impl CpuFamily for IndexPlan {
 }
 
 impl CpuFamily for IndexWrite {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(w: &IndexWrite, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let x = result(w, outs, 0)?;

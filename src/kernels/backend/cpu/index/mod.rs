@@ -6,6 +6,7 @@
 pub(super) mod compute;
 
 use crate::backend::cpu::common::blocks::prefetch;
+use crate::backend::cpu::elem::{Loops, by_width, loops};
 use crate::call::Write;
 use crate::host::interrupt;
 use crate::host::memory::raw_slice::RawSlice;
@@ -128,34 +129,24 @@ element! {
     BoolElement: BoolElement(0), |a: BoolElement, b: BoolElement| BoolElement(u8::from(a.0 | b.0 != 0)), |a: BoolElement, b: BoolElement| BoolElement(u8::from(a.0 != 0) & u8::from(b.0 != 0));
 }
 
-/// Calls `$f` with the element type of `$dtype`.
+/// Calls `$f` with the element type of `$dtype`, whose elements are added or multiplied.
 macro_rules! by_dtype {
     ($dtype:expr, $f:ident$(::<_, $how:literal>)?($($a:expr),*)) => {
-        match $dtype {
-            DType::Bool => $f::<BoolElement$(, $how)?>($($a),*),
+        match ($dtype, loops($dtype)) {
+            (DType::Bool, _) => $f::<BoolElement$(, $how)?>($($a),*),
             // Bytes wrap around in the same way, signed or not.
-            DType::U8 | DType::I8 => $f::<u8$(, $how)?>($($a),*),
-            // Floats of 16 bits are only moved here: `widened` adds them up.
-            DType::I16 | DType::F16 | DType::BF16 => $f::<i16$(, $how)?>($($a),*),
-            DType::I32 => $f::<i32$(, $how)?>($($a),*),
-            DType::I64 => $f::<i64$(, $how)?>($($a),*),
-            DType::F32 => $f::<f32$(, $how)?>($($a),*),
-            DType::F64 => $f::<f64$(, $how)?>($($a),*),
+            (_, Some(Loops::U8 | Loops::I8)) => $f::<u8$(, $how)?>($($a),*),
+            (_, Some(Loops::I16)) => $f::<i16$(, $how)?>($($a),*),
+            (_, Some(Loops::I32)) => $f::<i32$(, $how)?>($($a),*),
+            (_, Some(Loops::I64)) => $f::<i64$(, $how)?>($($a),*),
+            (_, Some(Loops::F32)) => $f::<f32$(, $how)?>($($a),*),
+            (_, Some(Loops::F64)) => $f::<f64$(, $how)?>($($a),*),
+            // Not reached: `widened` has converted them.
+            (_, None) => by_width!($dtype, T => $f::<T$(, $how)?>($($a),*)),
         }
     };
 }
-/// Calls `$f` with an integer as wide as elements of `$dtype`, which are only moved.
-macro_rules! by_size {
-    ($dtype:expr, $f:ident$(::<_, $how:literal>)?($($a:expr),*)) => {
-        match $dtype.size() {
-            1 => $f::<u8$(, $how)?>($($a),*),
-            2 => $f::<i16$(, $how)?>($($a),*),
-            4 => $f::<i32$(, $how)?>($($a),*),
-            _ => $f::<i64$(, $how)?>($($a),*),
-        }
-    };
-}
-pub(super) use {by_dtype, by_size};
+pub(super) use by_dtype;
 
 /// Rows of an array: `x[outer, offsets[k], inner]`.
 #[derive(Debug)]
@@ -173,7 +164,7 @@ pub struct IndexedRows<'a> {
 /// overlap `x`. Both hold elements of `dtype`.
 pub unsafe fn take(out: *mut u8, x: *const u8, dtype: DType, rows: &IndexedRows<'_>) {
     // SAFETY: passed on.
-    unsafe { by_size!(dtype, take_t(out.cast(), x.cast(), rows)) }
+    unsafe { by_width!(dtype, T => take_t::<T>(out.cast(), x.cast(), rows)) }
 }
 
 unsafe fn take_t<T: ScatterElement>(out: *mut T, x: *const T, r: &IndexedRows<'_>) {
@@ -269,7 +260,7 @@ pub unsafe fn put(x: *mut u8, src: *const u8, single: bool, dtype: DType, how: W
     // SAFETY: passed on. The constant makes loops without a test inside.
     unsafe {
         match how {
-            Write::Set => by_size!(dtype, put_how::<_, 0>(x.cast(), src.cast(), single, rows)),
+            Write::Set => by_width!(dtype, T => put_how::<T, 0>(x.cast(), src.cast(), single, rows)),
             Write::Add => by_dtype!(dtype, put_how::<_, 1>(x.cast(), src.cast(), single, rows)),
             Write::Multiply => by_dtype!(dtype, put_how::<_, 2>(x.cast(), src.cast(), single, rows)),
         }

@@ -7,7 +7,8 @@ use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::epilogue::Epilogue;
 use crate::backend::cpu::common::operands::{DenseOperand, malformed, output, runner, view};
 use crate::backend::cpu::common::widened;
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::{Loops, is_widened, loops};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::matmul;
 use crate::backend::cpu::matmul::packed::{Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
@@ -40,7 +41,7 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
         (p, q)
     };
     let count = batch.iter().product();
-    if a.dtype.is_half() && !is_packed([a, b]) {
+    if is_widened(a.dtype) && !is_packed([a, b]) {
         // SAFETY: the caller's.
         return unsafe { widened::run(&Request::Matmul(Matmul), ins, &[Some(out)]) };
     }
@@ -60,17 +61,17 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
             unsafe { matmul::batched::<$T>(count, (m, n, k), a, b, out.ptr().cast(), offsets) }
         }};
     }
-    match a.dtype {
-        DType::F32 => run!(f32),
-        DType::F64 => run!(f64),
-        DType::I64 => run!(i64),
-        DType::I32 => run!(i32),
-        DType::I16 => run!(i16),
+    match loops(a.dtype) {
+        Some(Loops::F32) => run!(f32),
+        Some(Loops::F64) => run!(f64),
+        Some(Loops::I64) => run!(i64),
+        Some(Loops::I32) => run!(i32),
+        Some(Loops::I16) => run!(i16),
+        Some(Loops::U8) if a.dtype == DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
         // Bytes wrap around in the same way, signed or not.
-        DType::U8 | DType::I8 => run!(u8),
-        // Computed above.
-        DType::F16 | DType::BF16 => return Err(malformed("matmul")),
-        DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
+        Some(Loops::U8 | Loops::I8) => run!(u8),
+        // Computed above, or before.
+        None => return Err(malformed("matmul")),
     }
     Ok(())
 }
@@ -209,7 +210,7 @@ impl PackedGemm<'_> {
 }
 
 impl CpuFamily for Matmul {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     fn takes_epilogue(&self, ins: &[View<'_>]) -> bool {
         matches!(ins, [a, b, ..] if is_packed([*a, *b]))

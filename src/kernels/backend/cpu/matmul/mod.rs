@@ -26,7 +26,7 @@ pub(super) mod transposed;
 mod vector_tests;
 
 use self::packed::{Bias, Factor};
-use super::reduce::reducers::Numeric;
+use super::reduce::reducers::Arithmetic;
 use crate::host::interrupt;
 use crate::host::memory::reserve::{filled, reserved};
 use crate::host::threads::{SharedPointer, parallel_for};
@@ -98,7 +98,7 @@ fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
 }
 
 /// A product of floats: `out`, row-major with rows of `n`, is overwritten by `a` (m x k) times `b` (k x n).
-pub trait MatrixProduct: Numeric {
+pub trait MatrixProduct: Arithmetic {
     /// # Safety
     /// `a` and `b` are readable, `out` writable over the sizes given, and `out` overlaps neither.
     unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
@@ -288,7 +288,7 @@ pub(super) fn in_batches(count: usize, work: usize, one: impl Fn(usize, bool) + 
 /// # Safety
 /// As for `MatrixProduct::product`; n is at most 16.
 #[inline(always)]
-unsafe fn direct<T: Numeric>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T) {
+unsafe fn direct<T: Arithmetic>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T) {
     // SAFETY: indices stay below the sizes.
     unsafe {
         for i in 0..m {
@@ -320,7 +320,7 @@ unsafe fn dense<T: Copy>(n: usize, x: *const T, step: isize) -> Vec<T> {
 ///
 /// # Safety
 /// As for `MatrixProduct::product`; `x` has k elements, `step` apart.
-unsafe fn vector<T: Numeric>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
+unsafe fn vector<T: Arithmetic>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         let out = SharedPointer::new(out);
@@ -379,17 +379,17 @@ macro_rules! instances {
     ($any:ident = $body:ident, $avx512:ident, $avx2:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,fma")]
-        unsafe fn $avx512<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+        unsafe fn $avx512<T: Arithmetic>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body(k, a, x, out) }
         }
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $avx2<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+        unsafe fn $avx2<T: Arithmetic>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
             // SAFETY: the caller's promise is passed on.
             unsafe { $body(k, a, x, out) }
         }
-        unsafe fn $any<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+        unsafe fn $any<T: Arithmetic>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
             // SAFETY: the features were found on this machine; the caller's promise is passed on.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
@@ -411,7 +411,7 @@ instances!(columns_any = columns, columns_avx512, columns_avx2);
 
 /// One dot product for each row.
 #[inline(always)]
-unsafe fn dots<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+unsafe fn dots<T: Arithmetic>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
     for (i, o) in out.iter_mut().enumerate() {
         // SAFETY: row i, and k elements of each.
         *o = unsafe { dot(k, a.at(i, 0), a.cs, x.ptr) };
@@ -423,7 +423,7 @@ unsafe fn dots<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
 /// # Safety
 /// `k` elements of `a`, `step` apart, and of `x`, dense, are readable.
 #[inline(always)]
-unsafe fn dot<T: Numeric>(k: usize, a: *const T, step: isize, x: *const T) -> T {
+unsafe fn dot<T: Arithmetic>(k: usize, a: *const T, step: isize, x: *const T) -> T {
     const L: usize = 64;
     const BLOCK: usize = L * 64;
     let mut total = T::ZERO;
@@ -466,7 +466,7 @@ unsafe fn dot<T: Numeric>(k: usize, a: *const T, step: isize, x: *const T) -> T 
 
 /// Column after column, eight at a time, added onto the results.
 #[inline(always)]
-unsafe fn columns<T: Numeric>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
+unsafe fn columns<T: Arithmetic>(k: usize, a: Mat<T>, x: Mat<T>, out: &mut [T]) {
     out.fill(T::ZERO);
     let mut p = 0;
     // SAFETY: columns below k of out.len() rows that lie next to each other.

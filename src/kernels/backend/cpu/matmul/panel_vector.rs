@@ -10,7 +10,7 @@ use super::panels::DepthPlace;
 use super::shuffles::*;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use super::six_by_two::*;
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::{Arithmetic, Numeric};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 

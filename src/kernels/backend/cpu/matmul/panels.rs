@@ -8,7 +8,7 @@
 
 use super::on_vectors::on_vectors;
 use super::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::host::memory::cache_line::prefetch_line;
 use crate::simd::InstructionSet;
 

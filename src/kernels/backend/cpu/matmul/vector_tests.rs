@@ -1,6 +1,6 @@
 use super::on_vectors::on_vectors;
 use super::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::simd::{InstructionSet, best};
 
 on_vectors! {

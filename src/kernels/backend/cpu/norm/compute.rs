@@ -1,8 +1,9 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::elem::float;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::norm;
 use crate::call::{Family, Norm, NormPass};
 use crate::error::Result;
@@ -12,7 +13,7 @@ use smallvec::SmallVec;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Norm {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     fn may_write_over(&self) -> bool {
         matches!(self.pass, NormPass::Backward { .. })

@@ -2,7 +2,7 @@
 
 use crate::backend::contract::{Operand, Support, View};
 use crate::backend::cpu::common::operands::{malformed, result};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::pointwise;
 use crate::call::Pointwise;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Pointwise {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     fn support(&self, dtype: DType) -> Support {
         match dtype {

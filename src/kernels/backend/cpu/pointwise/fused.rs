@@ -7,10 +7,9 @@ use crate::backend::cpu::common::strided::{StridedDims, collapse};
 use crate::backend::cpu::pointwise::{DenseLoop, specialise};
 use crate::error::{Error, Result};
 use crate::host::threads::parallel_for;
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, ElementBytes, Scalar};
 use crate::program::{Code, StepInput, StepKind};
-use crate::rows::MAX_PARAMS;
-use crate::rows::Part;
+use crate::rows::{MAX_PARAMS, Part};
 use crate::simd::instruction_set;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -408,8 +407,8 @@ fn block_of(row: usize) -> usize {
 }
 
 /// A single value, aligned for every type.
-#[repr(C, align(8))]
-struct AlignedValue([u8; 8]);
+#[repr(C, align(16))]
+struct AlignedValue(ElementBytes);
 
 impl StridedRead {
     /// A pointer to the elements `start..start + len`, if they are contiguous.

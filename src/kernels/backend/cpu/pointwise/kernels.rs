@@ -2,11 +2,10 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::{lanes, roots};
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, Number, Scalar};
 use crate::rows::{Eval, MAX_PARAMS, OUTPUT, Row, RowId, Vjp, all_rows, table};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
-use crate::simd::{B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
+use crate::simd::{Avx2, Avx512, B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
 
 /// Kernels work on whole blocks of so many elements, so that no loop has a remainder.
 pub const LANES: usize = 16;
@@ -270,19 +269,12 @@ instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeN
 } }
 
 /// Types of numbers that have kernels, and how many of them are real: the last ones.
-const TYPES: usize = 6;
+const TYPES: usize = Number::ALL.len();
 const REALS: usize = 2;
 
 /// The index of the type of numbers that `dtype` is computed in, in the order of `by_dtype`.
 const fn place(dtype: DType) -> usize {
-    match dtype {
-        DType::Bool => 0,
-        DType::U8 => 1,
-        DType::I8 | DType::I16 | DType::I32 => 2,
-        DType::I64 => 3,
-        DType::F16 | DType::BF16 | DType::F32 => 4,
-        DType::F64 => 5,
-    }
+    dtype.number() as usize
 }
 
 /// All kernels of one row: `[instruction set][type]`, and `[instruction set][operand][real type]`.

@@ -1,8 +1,9 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, not_floating, output, view};
+use crate::backend::cpu::elem::{Loops, by_width, float, loops, typed};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::pool;
 use crate::call::{Pool, PoolPass};
 use crate::error::Result;
@@ -13,7 +14,7 @@ use smallvec::SmallVec;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Pool {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(p: &Pool, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let views = (0..ins.len()).map(|k| view(p.op, ins, k)).collect::<Result<SmallVec<[View<'_>; 2]>>>()?;
@@ -31,9 +32,9 @@ impl CpuFamily for Pool {
                         Some(v) => pool::Places::positions(v.ptr().cast()),
                     };
                     let starts = if given { from(1).cast() } else { std::ptr::null() };
-                    match out.dtype {
-                        DType::F32 => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
-                        DType::F64 => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
+                    match loops(out.dtype) {
+                        Some(Loops::F32) => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
+                        Some(Loops::F64) => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
                         _ => typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?),
                     }
                 }
@@ -43,22 +44,16 @@ impl CpuFamily for Pool {
                 PoolPass::MaxAdjoint => {
                     float!(out.dtype, T => pool::max_adjoint::<T>(p, from(0).cast(), from(1).cast(), out.ptr().cast())?)
                 }
-                PoolPass::Average(divisor) => match out.dtype {
-                    DType::F32 => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
-                    DType::F64 => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
-                    DType::I64 => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
-                    d => return Err(not_floating(d)),
+                PoolPass::Average(divisor) => match loops(out.dtype) {
+                    Some(Loops::F32) => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    Some(Loops::F64) => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    Some(Loops::I64) => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    _ => return Err(not_floating(out.dtype)),
                 },
                 PoolPass::AverageAdjoint(divisor) => {
                     float!(out.dtype, T => pool::average_adjoint::<T>(p, divisor, from(0).cast(), out.ptr().cast()));
                 }
-                PoolPass::Unfold => match out.dtype.size() {
-                    1 => pool::unfold::<u8>(p, from(0), out.ptr(), 0),
-                    2 => pool::unfold::<u16>(p, from(0).cast(), out.ptr().cast(), 0),
-                    4 => pool::unfold::<u32>(p, from(0).cast(), out.ptr().cast(), 0),
-                    8 => pool::unfold::<u64>(p, from(0).cast(), out.ptr().cast(), 0),
-                    _ => return Err(malformed(p.op)),
-                },
+                PoolPass::Unfold => by_width!(out.dtype, T => pool::unfold::<T>(p, from(0).cast(), out.ptr().cast(), 0)),
                 PoolPass::Fold => float!(out.dtype, T => pool::fold::<T>(p, from(0).cast(), out.ptr().cast())),
             }
         }

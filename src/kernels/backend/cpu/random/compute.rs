@@ -3,16 +3,17 @@
 use crate::backend::contract::{Memory, Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, result, view};
 use crate::backend::cpu::copy;
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::elem::by_narrow_float;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::call::{Distribution, Random, below};
 use crate::error::Result;
 use crate::host::memory::alloc::Buffer;
 use crate::host::memory::raw_slice::RawSlice;
-use crate::layout::{BF16, DType, F16};
+use crate::layout::DType;
 
 impl CpuFamily for Random {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     unsafe fn compute(r: &Random, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(r, outs, 0)?;
@@ -65,11 +66,7 @@ impl CpuFamily for Random {
                 }
             };
         }
-        match out.dtype {
-            DType::F16 => halves!(F16),
-            DType::BF16 => halves!(BF16),
-            _ => {}
-        }
+        by_narrow_float!(out.dtype, H => halves!(H), _ => {});
         let single = out.dtype == DType::F32;
         match r.distribution {
             Distribution::Uniform { from, to } if single => {

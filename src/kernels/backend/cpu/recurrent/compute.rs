@@ -2,8 +2,9 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::blocks::BlockElement;
-use crate::backend::cpu::common::operands::{DenseOperand, float, output, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, output, view};
+use crate::backend::cpu::elem::float;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::recurrent::{RecurrentBackward, RecurrentForward};
 use crate::call::{Family, Recurrent, RecurrentCell};
 use crate::error::Result;
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 use std::ptr::{null, null_mut};
 
 impl CpuFamily for Recurrent {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(r: &Recurrent, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let views = (0..ins.len()).map(|k| view(r.name(), ins, k)).collect::<Result<SmallVec<[View<'_>; 12]>>>()?;

@@ -3,7 +3,7 @@
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::operands::{OrderedOperand, not_floating, result};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::reduce::kernels as reduce_kernels;
 use crate::backend::cpu::reduce::run as run_reduce;
 use crate::call::Reduce;
@@ -15,7 +15,7 @@ use crate::layout::DType;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Reduce {
-    const HALVES: Halves = Halves::Taken;
+    const NARROW: NarrowElements = NarrowElements::Taken;
 
     fn reads_programs(&self, _dtype: DType) -> bool {
         true

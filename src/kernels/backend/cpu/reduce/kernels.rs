@@ -5,8 +5,9 @@ use super::loops::{LoopsOf, ReduceLoops, finish_with};
 use super::reducers::{Absolutes, ExtremeOp, Float, LargestAbsolute, LogicalOp, ProdOp, ReduceOp, SquareSum, SumOp};
 use super::traversal::{FinishFn, ReduceKernel};
 use super::variance::{LogSumExpOp, SquaredDistances};
+use crate::backend::cpu::elem::{by_narrow_float, by_narrow_integer};
 use crate::call::Reducer;
-use crate::layout::{BF16, DType, F16};
+use crate::layout::{DType, Number};
 
 impl ReduceKernel {
     /// A reduction whose accumulators are the results.
@@ -20,13 +21,9 @@ impl ReduceKernel {
 
     /// For elements of `dtype`, by loops over the dtype that it is computed in.
     const fn widened(self, dtype: DType) -> Self {
-        match dtype {
-            DType::I8 => self.loading(Load::widened::<i8, i32>()),
-            DType::I16 => self.loading(Load::widened::<i16, i32>()),
-            DType::F16 => self.loading(Load::widened::<F16, f32>()),
-            DType::BF16 => self.loading(Load::widened::<BF16, f32>()),
-            DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => self,
-        }
+        by_narrow_integer!(dtype, S => self.loading(Load::widened::<S, i32>()), _ => {
+            by_narrow_float!(dtype, S => self.loading(Load::widened::<S, f32>()), _ => self)
+        })
     }
 
     /// Elements of bool as 0 and 1: foreign memory may hold other bytes.
@@ -64,26 +61,26 @@ pub fn kernel_of(reducer: Reducer, dtype: DType) -> Option<ReduceKernel> {
 
 /// The sum; of integers and bool in int64.
 pub fn sum(dtype: DType) -> ReduceKernel {
-    ReduceKernel::plain(match dtype {
+    ReduceKernel::plain(match dtype.number() {
         // Foreign memory may hold other bytes than 0 and 1.
-        DType::Bool => LoopsOf::<CountNonzero>::LOOPS,
-        DType::U8 => LoopsOf::<SumOp<u8, i64>>::LOOPS,
-        DType::I8 | DType::I16 | DType::I32 => LoopsOf::<SumOp<i32, i64>>::LOOPS,
-        DType::I64 => LoopsOf::<SumOp<i64, i64>>::NARROW,
-        DType::F16 | DType::BF16 | DType::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
-        DType::F64 => LoopsOf::<SumOp<f64, f64>>::LOOPS,
+        Number::Bool => LoopsOf::<CountNonzero>::LOOPS,
+        Number::U8 => LoopsOf::<SumOp<u8, i64>>::LOOPS,
+        Number::I32 => LoopsOf::<SumOp<i32, i64>>::LOOPS,
+        Number::I64 => LoopsOf::<SumOp<i64, i64>>::NARROW,
+        Number::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
+        Number::F64 => LoopsOf::<SumOp<f64, f64>>::LOOPS,
     })
     .widened_whole(dtype)
 }
 
 /// The product, with the result types of `sum`.
 pub fn prod(dtype: DType) -> ReduceKernel {
-    ReduceKernel::plain(match dtype {
-        DType::Bool | DType::U8 => LoopsOf::<ProdOp<u8, i64>>::LOOPS,
-        DType::I8 | DType::I16 | DType::I32 => LoopsOf::<ProdOp<i32, i64>>::LOOPS,
-        DType::I64 => LoopsOf::<ProdOp<i64, i64>>::LOOPS,
-        DType::F16 | DType::BF16 | DType::F32 => LoopsOf::<ProdOp<f32, f32>>::LOOPS,
-        DType::F64 => LoopsOf::<ProdOp<f64, f64>>::LOOPS,
+    ReduceKernel::plain(match dtype.number() {
+        Number::Bool | Number::U8 => LoopsOf::<ProdOp<u8, i64>>::LOOPS,
+        Number::I32 => LoopsOf::<ProdOp<i32, i64>>::LOOPS,
+        Number::I64 => LoopsOf::<ProdOp<i64, i64>>::LOOPS,
+        Number::F32 => LoopsOf::<ProdOp<f32, f32>>::LOOPS,
+        Number::F64 => LoopsOf::<ProdOp<f64, f64>>::LOOPS,
     })
     .widened_whole(dtype)
     .of_bool(dtype)
@@ -91,12 +88,8 @@ pub fn prod(dtype: DType) -> ReduceKernel {
 
 /// The largest element, or the smallest with `max` false; nan wins.
 pub fn extreme(max: bool, dtype: DType) -> ReduceKernel {
-    let r = ReduceKernel::plain(extreme_loops(max, dtype)).widened(dtype).of_bool(dtype);
-    match dtype {
-        DType::I8 => r.finished(1, narrow::<i8>),
-        DType::I16 => r.finished(2, narrow::<i16>),
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => r,
-    }
+    let r = ReduceKernel::plain(extreme_loops(max, dtype.number())).widened(dtype).of_bool(dtype);
+    by_narrow_integer!(dtype, S => r.finished(size_of::<S>(), narrow::<S>), _ => r)
 }
 
 /// # Safety
@@ -106,32 +99,31 @@ unsafe fn narrow<T: TryFrom<i32> + Default>(acc: *const u8, n: usize, out: *mut 
     unsafe { finish_with(acc, n, out, step, |a: i32| T::try_from(a).unwrap_or_default()) }
 }
 
-fn extreme_loops(max: bool, dtype: DType) -> &'static ReduceLoops {
-    match (dtype, max) {
-        (DType::Bool | DType::U8, true) => LoopsOf::<ExtremeOp<u8, true>>::LOOPS,
-        (DType::Bool | DType::U8, false) => LoopsOf::<ExtremeOp<u8, false>>::LOOPS,
-        (DType::I8 | DType::I16 | DType::I32, true) => LoopsOf::<ExtremeOp<i32, true>>::LOOPS,
-        (DType::I8 | DType::I16 | DType::I32, false) => LoopsOf::<ExtremeOp<i32, false>>::LOOPS,
-        (DType::I64, true) => LoopsOf::<ExtremeOp<i64, true>>::NARROW,
-        (DType::I64, false) => LoopsOf::<ExtremeOp<i64, false>>::NARROW,
-        (DType::F16 | DType::BF16 | DType::F32, true) => LoopsOf::<ExtremeOp<f32, true>>::LOOPS,
-        (DType::F16 | DType::BF16 | DType::F32, false) => LoopsOf::<ExtremeOp<f32, false>>::LOOPS,
-        (DType::F64, true) => LoopsOf::<ExtremeOp<f64, true>>::NARROW,
-        (DType::F64, false) => LoopsOf::<ExtremeOp<f64, false>>::NARROW,
+fn extreme_loops(max: bool, number: Number) -> &'static ReduceLoops {
+    macro_rules! by_max {
+        ($T:ty, $LOOPS:ident) => {
+            if max { LoopsOf::<ExtremeOp<$T, true>>::$LOOPS } else { LoopsOf::<ExtremeOp<$T, false>>::$LOOPS }
+        };
+    }
+    match number {
+        Number::Bool | Number::U8 => by_max!(u8, LOOPS),
+        Number::I32 => by_max!(i32, LOOPS),
+        Number::I64 => by_max!(i64, NARROW),
+        Number::F32 => by_max!(f32, LOOPS),
+        Number::F64 => by_max!(f64, NARROW),
     }
 }
 
-/// The reduction `r` of bytes, applied to whether each element is not 0.
+/// The reduction `r` of bytes, applied to whether each element is not 0. Elements of one width and kind are told from 0 alike.
 fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
-    match dtype {
-        DType::Bool | DType::U8 | DType::I8 => r,
-        DType::I16 => r.loading(Load::nonzero::<i16, u8>()),
-        DType::I32 => r.loading(Load::nonzero::<i32, u8>()),
-        DType::I64 => r.loading(Load::nonzero::<i64, u8>()),
-        DType::F16 => r.loading(Load::nonzero::<F16, u8>()),
-        DType::BF16 => r.loading(Load::nonzero::<BF16, u8>()),
-        DType::F32 => r.loading(Load::nonzero::<f32, u8>()),
-        DType::F64 => r.loading(Load::nonzero::<f64, u8>()),
+    match (dtype.is_float(), dtype.size()) {
+        (false, 1) => r,
+        (false, 2) => r.loading(Load::nonzero::<i16, u8>()),
+        (false, 4) => r.loading(Load::nonzero::<i32, u8>()),
+        (false, _) => r.loading(Load::nonzero::<i64, u8>()),
+        (true, 1 | 2) => by_narrow_float!(dtype, S => r.loading(Load::nonzero::<S, u8>()), _ => r),
+        (true, 4) => r.loading(Load::nonzero::<f32, u8>()),
+        (true, _) => r.loading(Load::nonzero::<f64, u8>()),
     }
 }
 
@@ -168,37 +160,38 @@ pub fn count_nonzero(dtype: DType) -> ReduceKernel {
 
 /// The sum of squared distances from the mean. Floats only.
 pub fn squares(dtype: DType) -> Option<ReduceKernel> {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => {
+    match dtype.number() {
+        Number::F32 => {
             Some(ReduceKernel::plain(SquaredDistances::<f32>::LOOPS).finished(4, SquaredDistances::<f32>::finish).widened_whole(dtype))
         }
-        DType::F64 => Some(ReduceKernel::plain(SquaredDistances::<f64>::LOOPS).finished(8, SquaredDistances::<f64>::finish)),
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+        Number::F64 => Some(ReduceKernel::plain(SquaredDistances::<f64>::LOOPS).finished(8, SquaredDistances::<f64>::finish)),
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 => None,
     }
 }
 
 /// `log(sum(exp(x)))`, without overflow. Floats only.
 pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => {
-            Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish).widened_whole(dtype))
-        }
-        DType::F64 => Some(ReduceKernel::plain(LogSumExpOp::<f64>::LOOPS).finished(8, LogSumExpOp::<f64>::finish)),
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+    match dtype.number() {
+        Number::F32 => Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish).widened_whole(dtype)),
+        Number::F64 => Some(ReduceKernel::plain(LogSumExpOp::<f64>::LOOPS).finished(8, LogSumExpOp::<f64>::finish)),
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 => None,
     }
 }
 
 /// The vector norm of order `p`. Floats only.
 pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
-    match dtype {
-        DType::F16 => Some(float_norm::<F16, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<F16, f32>()), dtype)),
-        DType::BF16 => Some(float_norm::<BF16, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<BF16, f32>()), dtype)),
-        DType::F32 => Some(float_norm::<f32, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<f32, f32>()), dtype)),
-        DType::F64 => {
+    macro_rules! in_f32 {
+        ($S:ty) => {
+            float_norm::<$S, f32>(p, SQUARES_F32, extreme(true, dtype).loading(Load::absolute::<$S, f32>()), dtype)
+        };
+    }
+    match dtype.number() {
+        Number::F32 => Some(by_narrow_float!(dtype, S => in_f32!(S), _ => in_f32!(f32))),
+        Number::F64 => {
             let largest = ReduceKernel::plain(LoopsOf::<LargestAbsolute<f64>>::NARROW);
             Some(float_norm::<f64, f64>(p, LoopsOf::<SquareSum<f64, false>>::LOOPS, largest, dtype))
         }
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => None,
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 => None,
     }
 }
 
@@ -277,7 +270,7 @@ mod tests {
     use super::super::loops::tests::agrees;
     use super::super::{ReduceInput, run};
     use super::*;
-    use crate::backend::cpu::common::cast::{convert_fn, scalar_bytes};
+    use crate::backend::cpu::common::cast::convert_fn;
     use crate::layout::Scalar;
 
     /// The elements of this dtype with these values, in memory.
@@ -285,7 +278,7 @@ mod tests {
         let mut memory = vec![0u64; values.len()];
         let to = memory.as_mut_ptr().cast::<u8>();
         for (i, v) in values.iter().enumerate() {
-            let bytes = scalar_bytes(Scalar::Int(*v), dtype);
+            let bytes = Scalar::Int(*v).to_bytes(dtype);
             // SAFETY: there are eight bytes for each element.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(i * dtype.size()), dtype.size()) };
         }

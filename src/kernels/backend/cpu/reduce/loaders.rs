@@ -2,7 +2,7 @@
 //! are converted block by block, in the cache, to a type that has. So a new dtype needs loaders, not reducers.
 
 use super::loops::instances;
-use super::reducers::{Float, Numeric};
+use super::reducers::{Arithmetic, Float};
 use crate::layout::{BF16, F16};
 use crate::simd::{InstructionSet, instruction_set};
 use std::marker::PhantomData;
@@ -31,12 +31,12 @@ impl Load {
     }
 
     /// 1 for what is not 0, nan too; 0 for 0.
-    pub const fn nonzero<T: MaybeZero, A: Numeric>() -> Self {
+    pub const fn nonzero<T: MaybeZero, A: Arithmetic>() -> Self {
         Self::of::<NonzeroLoad<T, A>>()
     }
 
     /// The same values in a wider type.
-    pub const fn widened<T: Copy, A: Numeric + From<T>>() -> Self {
+    pub const fn widened<T: Copy, A: Arithmetic + From<T>>() -> Self {
         Self::of::<WidenLoad<T, A>>()
     }
 
@@ -104,7 +104,7 @@ maybe_zero! {
     f64: |x| x == 0.0;
 }
 
-impl<T: MaybeZero, A: Numeric> LoadOp for NonzeroLoad<T, A> {
+impl<T: MaybeZero, A: Arithmetic> LoadOp for NonzeroLoad<T, A> {
     type Stored = T;
     type Loaded = A;
     #[inline(always)]
@@ -113,7 +113,7 @@ impl<T: MaybeZero, A: Numeric> LoadOp for NonzeroLoad<T, A> {
     }
 }
 
-impl<T: Copy, A: Numeric + From<T>> LoadOp for WidenLoad<T, A> {
+impl<T: Copy, A: Arithmetic + From<T>> LoadOp for WidenLoad<T, A> {
     type Stored = T;
     type Loaded = A;
     #[inline(always)]

@@ -35,53 +35,65 @@ pub trait ReduceOp: Copy + Default {
     }
 }
 
-/// Element types, as kernels read them. A bool is one byte, 0 or 1.
-pub trait Numeric: Copy + Send + Sync + PartialOrd + Default + 'static {
+/// Element types that are added and multiplied. Not a demand: an order.
+pub trait Arithmetic: Copy + Send + Sync + Default + 'static {
     const ZERO: Self;
     const ONE: Self;
+    /// Sums wrap around for integers.
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+/// Element types with an order, as kernels read them. A bool is one byte, 0 or 1.
+pub trait Numeric: Arithmetic + PartialOrd {
     /// Not above any value that is not nan.
     const LOWEST: Self;
     /// Not below any value that is not nan.
     const HIGHEST: Self;
     /// Nan for floats; unused for integers.
     const NAN: Self;
-    /// Sums wrap around for integers.
-    fn plus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
     fn is_nan(self) -> bool;
 }
 
 macro_rules! floats {
-    ($($t:ty),*) => { $(impl Numeric for $t {
-        const ZERO: Self = 0.0;
-        const ONE: Self = 1.0;
-        const LOWEST: Self = <$t>::NEG_INFINITY;
-        const HIGHEST: Self = <$t>::INFINITY;
-        const NAN: Self = <$t>::NAN;
-        #[inline(always)]
-        fn plus(self, other: Self) -> Self { self + other }
-        #[inline(always)]
-        fn times(self, other: Self) -> Self { self * other }
-        #[inline(always)]
-        fn is_nan(self) -> bool { self != self }
-    })* };
+    ($($t:ty),*) => { $(
+        impl Arithmetic for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self * other }
+        }
+        impl Numeric for $t {
+            const LOWEST: Self = <$t>::NEG_INFINITY;
+            const HIGHEST: Self = <$t>::INFINITY;
+            const NAN: Self = <$t>::NAN;
+            #[inline(always)]
+            fn is_nan(self) -> bool { self != self }
+        }
+    )* };
 }
 floats!(f32, f64);
 
 macro_rules! integers {
-    ($($t:ty),*) => { $(impl Numeric for $t {
-        const ZERO: Self = 0;
-        const ONE: Self = 1;
-        const LOWEST: Self = <$t>::MIN;
-        const HIGHEST: Self = <$t>::MAX;
-        const NAN: Self = 0;
-        #[inline(always)]
-        fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
-        #[inline(always)]
-        fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
-        #[inline(always)]
-        fn is_nan(self) -> bool { false }
-    })* };
+    ($($t:ty),*) => { $(
+        impl Arithmetic for $t {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+        }
+        impl Numeric for $t {
+            const LOWEST: Self = <$t>::MIN;
+            const HIGHEST: Self = <$t>::MAX;
+            const NAN: Self = 0;
+            #[inline(always)]
+            fn is_nan(self) -> bool { false }
+        }
+    )* };
 }
 integers!(u8, i8, i16, i32, i64);
 
@@ -186,7 +198,7 @@ reducer!(
     SumOp
 );
 
-impl<T: Numeric + Widen<A>, A: Numeric> ReduceOp for SumOp<T, A> {
+impl<T: Arithmetic + Widen<A>, A: Arithmetic> ReduceOp for SumOp<T, A> {
     type Element = T;
     type Accumulator = A;
     #[inline(always)]
@@ -208,7 +220,7 @@ reducer!(
     ProdOp
 );
 
-impl<T: Numeric + Widen<A>, A: Numeric> ReduceOp for ProdOp<T, A> {
+impl<T: Arithmetic + Widen<A>, A: Arithmetic> ReduceOp for ProdOp<T, A> {
     type Element = T;
     type Accumulator = A;
     #[inline(always)]

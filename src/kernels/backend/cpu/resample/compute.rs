@@ -1,8 +1,9 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, float, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, result, view};
+use crate::backend::cpu::elem::float;
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::resample;
 use crate::call::Resample;
 use crate::error::Result;
@@ -11,7 +12,7 @@ use crate::error::Result;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Resample {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     unsafe fn compute(r: &Resample, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(r, outs, 0)?;

@@ -1,8 +1,9 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
-use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, around, float, result, view};
-use crate::backend::cpu::family::{CpuFamily, Halves};
+use crate::backend::cpu::common::operands::{DenseOperand, OrderedOperand, around, result, view};
+use crate::backend::cpu::elem::{float, is_widened};
+use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::reduce::ReduceInput;
 use crate::backend::cpu::softmax::{SoftmaxElement, SoftmaxShape};
 use crate::call::{Family, Softmax};
@@ -13,10 +14,10 @@ use crate::layout::DType;
 // that the request's family describes, and outputs overlap nothing else.
 
 impl CpuFamily for Softmax {
-    const HALVES: Halves = Halves::Widened;
+    const NARROW: NarrowElements = NarrowElements::Widened;
 
     fn reads_programs(&self, dtype: DType) -> bool {
-        dtype.is_float() && !dtype.is_half()
+        dtype.is_float() && !is_widened(dtype)
     }
 
     unsafe fn compute(s: &Softmax, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

@@ -10,7 +10,7 @@ use super::reduce::BlockProducer;
 use crate::call::SoftmaxPass;
 use crate::host::interrupt;
 use crate::host::threads::parallel_for;
-use crate::rows::Real;
+use crate::rows::{Num, Real};
 use crate::simd::{Base, F32, F64, KernelNumber, dispatch};
 
 /// Elements that one task handles.
@@ -264,7 +264,7 @@ fn fold_lanes<C: KernelNumber, const L: usize>(n: usize, start: C, f: impl Fn(us
 }
 
 #[inline(always)]
-pub(super) fn larger<C: KernelNumber>(a: C, b: C) -> C {
+pub(super) fn larger<C: KernelNumber + Num>(a: C, b: C) -> C {
     C::select(b.gt(&a), b, a)
 }
 

@@ -2,7 +2,7 @@
 //! read the same keys at the same time. Of long rows, results are made a part at a time. A pair takes about a quarter of an operation for
 //! each byte, which comes from caches at best.
 
-use super::super::wgsl::types::value;
+use super::super::elem::value;
 use super::{AttentionNames, AttentionOperands, AttentionResult};
 use crate::backend::wgpu::common::word_kernels::{ParamNames, WordKernel, each, store_real};
 

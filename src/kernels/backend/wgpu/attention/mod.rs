@@ -23,7 +23,7 @@ mod each;
 mod tile;
 
 use super::common::operands::{foreign, operand, output};
-use super::wgsl::types::{from_words, value};
+use super::elem::{from_words, value};
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;

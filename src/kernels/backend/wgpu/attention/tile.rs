@@ -14,7 +14,7 @@
 //!
 //! Not here: float64, and rows of more than `MOST` numbers, whose results do not fit registers.
 
-use super::super::wgsl::types::value;
+use super::super::elem::value;
 use super::{AttentionNames, AttentionOperands, AttentionResult};
 use crate::backend::wgpu::common::word_kernels::{ParamNames, WordKernel, groups, load_real, store_real};
 use crate::layout::DType;

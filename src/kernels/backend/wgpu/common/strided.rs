@@ -3,7 +3,6 @@
 use crate::backend::wgpu::device::dispatch::FAULT;
 use crate::backend::wgpu::{Bindings, BufferView};
 use crate::error::{Error, Result};
-use crate::layout::DType;
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -142,15 +141,7 @@ pub(in crate::backend::wgpu) fn unknown(zero: usize) -> String {
 }
 
 /// How elements of a dtype are typed in a buffer.
-pub(in crate::backend::wgpu) fn element(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool | DType::U8 => "u32",
-        DType::I8 | DType::I16 | DType::I32 => "i32",
-        DType::I64 => "vec2<u32>",
-        DType::F16 | DType::BF16 | DType::F32 => "f32",
-        DType::F64 => "f64",
-    }
-}
+pub(in crate::backend::wgpu) use crate::backend::wgpu::elem::value as element;
 
 /// Checks that the elements can be counted in 31 bits and their offsets computed in 32 bits, as shaders do.
 pub(in crate::backend::wgpu) fn check(op: &str, v: &BufferView<'_>) -> Result<()> {

@@ -3,12 +3,11 @@
 
 pub(in crate::backend::wgpu) use super::strided::GROUP;
 use super::strided::{self, Params, StridedWalk};
+use crate::backend::wgpu::elem::from_words;
 use crate::backend::wgpu::pointwise::elementwise::LoadFunction;
 use crate::backend::wgpu::pointwise::fused::DeviceProgram;
-use crate::backend::wgpu::wgsl::types;
-use crate::backend::wgpu::wgsl::types::from_words;
 use crate::backend::wgpu::wgsl::with_library;
-use crate::backend::wgpu::{Bindings, Buffer, Context, Dispatch, Key, scratch_size};
+use crate::backend::wgpu::{Bindings, Buffer, Context, Dispatch, Key, elem};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar, fmt_shape};
 use smallvec::SmallVec;
@@ -19,9 +18,7 @@ use std::sync::Arc;
 pub(in crate::backend::wgpu) const NONE: &str = "0xffffffffu";
 
 /// Words of one element.
-pub(in crate::backend::wgpu) const fn words(dtype: DType) -> usize {
-    scratch_size(dtype) / 4
-}
+pub(in crate::backend::wgpu) use crate::backend::wgpu::elem::words;
 
 /// The parameters of a kernel; `ParamNames` names them in the same order.
 #[derive(Debug, Default)]
@@ -85,11 +82,7 @@ pub(in crate::backend::wgpu) fn load_real(dtype: DType, buffer: u32, at: &str) -
 
 /// A statement that writes the number `value`.
 pub(in crate::backend::wgpu) fn store_real(dtype: DType, buffer: u32, at: &str, value: &str) -> String {
-    let bits = match dtype {
-        DType::F64 => format!("f64_words({value})"),
-        DType::I8 | DType::I16 | DType::I32 | DType::F16 | DType::BF16 | DType::F32 => format!("bitcast<u32>({value})"),
-        DType::Bool | DType::U8 | DType::I64 => value.to_owned(),
-    };
+    let bits = elem::bits(dtype, value);
     store(buffer, words(dtype), at, &bits)
 }
 
@@ -249,17 +242,8 @@ pub(in crate::backend::wgpu) fn store(buffer: u32, words: usize, at: &str, value
 
 /// Words of a number as an element of a dtype.
 pub(in crate::backend::wgpu) fn number_words(value: Scalar, dtype: DType) -> u64 {
-    match dtype {
-        DType::Bool => u64::from(value.to_bool()),
-        DType::U8 => u64::from(value.to_i64() as u8),
-        DType::I8 => u64::from(value.to_i64() as i8 as u32),
-        DType::I16 => u64::from(value.to_i64() as i16 as u32),
-        DType::I32 => u64::from(value.to_i64() as i32 as u32),
-        DType::I64 => value.to_i64() as u64,
-        DType::F16 | DType::BF16 => u64::from(types::to_words(value, dtype)[0]),
-        DType::F32 => u64::from((value.to_f64() as f32).to_bits()),
-        DType::F64 => value.to_f64().to_bits(),
-    }
+    let [low, high] = elem::to_words(value, dtype);
+    u64::from(high) << 32 | u64::from(low)
 }
 
 /// The product of two words in two words, low first.

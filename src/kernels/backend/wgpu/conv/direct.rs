@@ -1,6 +1,6 @@
 //! The forms of a product without workgroup memory: one invocation, or one workgroup, for each result.
 
-use super::super::wgsl::types::{narrowed, value, zero};
+use super::super::elem::{narrowed, value, zero};
 use super::{ConvFactors, ConvNames};
 use crate::backend::wgpu::common::word_kernels::{GROUP, ParamNames, WordKernel, each, groups, store_real};
 use crate::layout::DType;

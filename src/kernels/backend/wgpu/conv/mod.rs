@@ -23,8 +23,8 @@ pub(super) mod compute;
 mod direct;
 mod tile;
 
+use super::elem::{load, value, zero};
 use super::reduce::{DeviceReducer, reduce};
-use super::wgsl::types::{load, value, zero};
 use super::{Bindings, Buffer, BufferView};
 use crate::backend::wgpu::common::word_kernels;
 use crate::backend::wgpu::common::word_kernels::{GROUP, Launch, ParamNames, ParamValues, countable, groups_for, unsupported, wgsl_type};

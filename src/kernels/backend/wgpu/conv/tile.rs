@@ -2,7 +2,7 @@
 //! next one is read into registers. What a term of the sum adds to places and coordinates is the same for all rows and columns: some
 //! invocations compute it once for the tile after the next.
 
-use super::super::wgsl::types::value;
+use super::super::elem::value;
 use super::ConvFactors;
 use crate::backend::wgpu::common::word_kernels::{ParamNames, WordKernel, groups, store_real};
 use crate::layout::DType;

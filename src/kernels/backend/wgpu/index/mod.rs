@@ -15,7 +15,7 @@ use crate::backend::wgpu::common::word_kernels::{
 };
 use crate::call::Write;
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 use smallvec::SmallVec;
 
 /// One indexed dimension of an array.
@@ -94,12 +94,12 @@ impl PositionsBinding {
             return format!("fn position(number: u32) -> u32 {{ return b{slot}[number]; }}\n");
         };
         let [offset, size, dim, ticket] = p.many();
-        let read = match dtype {
-            DType::I64 => format!("let lo = b{slot}[at * 2u]; let hi = b{slot}[at * 2u + 1u];"),
-            DType::I8 | DType::I16 | DType::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
-            DType::Bool | DType::U8 => format!("let lo = b{slot}[at]; let hi = 0u;"),
+        let read = match dtype.number() {
+            Number::I64 => format!("let lo = b{slot}[at * 2u]; let hi = b{slot}[at * 2u + 1u];"),
+            Number::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
+            Number::Bool | Number::U8 => format!("let lo = b{slot}[at]; let hi = 0u;"),
             // Refused as positions.
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),
+            Number::F32 | Number::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),
         };
         let wrap = if wraps {
             format!("if (hi == 0xffffffffu && {size} != 0u && lo >= 0u - {size}) {{ return lo + {size}; }}\n")

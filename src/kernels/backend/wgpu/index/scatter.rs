@@ -9,10 +9,10 @@ use crate::backend::wgpu::common::word_kernels::{
     words,
 };
 use crate::backend::wgpu::index::{Positions, PositionsBinding};
-use crate::backend::wgpu::{Bindings, Buffer, BufferView};
+use crate::backend::wgpu::{Bindings, Buffer, BufferView, elem};
 use crate::call::Write;
 use crate::error::Result;
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, Number, Scalar};
 
 /// The most positions that one invocation processes in order.
 pub(crate) const IN_ORDER: usize = 256;
@@ -220,24 +220,27 @@ pub(crate) fn source_value(from: Option<u32>, width: usize, low: &str, high: &st
 
 /// `combine(a, b)`: the result of a write of `b` to an element `a`.
 pub(crate) fn combine(dtype: DType, how: Write) -> String {
-    let body = match (how, dtype) {
-        (Write::Set, _) => "return b;",
-        (Write::Add, DType::F16 | DType::BF16 | DType::F32) => "return bitcast<u32>(bitcast<f32>(a) + bitcast<f32>(b));",
-        (Write::Multiply, DType::F16 | DType::BF16 | DType::F32) => "return bitcast<u32>(bitcast<f32>(a) * bitcast<f32>(b));",
-        (Write::Add, DType::I32) => "return a + b;",
-        (Write::Multiply, DType::I32) => "return a * b;",
-        (Write::Add, DType::U8) => "return (a + b) & 255u;",
-        (Write::Multiply, DType::U8) => "return (a * b) & 255u;",
-        (Write::Add, DType::I8) => "return bitcast<u32>(extractBits(bitcast<i32>(a + b), 0u, 8u));",
-        (Write::Multiply, DType::I8) => "return bitcast<u32>(extractBits(bitcast<i32>(a * b), 0u, 8u));",
-        (Write::Add, DType::I16) => "return bitcast<u32>(extractBits(bitcast<i32>(a + b), 0u, 16u));",
-        (Write::Multiply, DType::I16) => "return bitcast<u32>(extractBits(bitcast<i32>(a * b), 0u, 16u));",
-        (Write::Add, DType::Bool) => "return a | b;",
-        (Write::Multiply, DType::Bool) => "return a & b;",
-        (Write::Add, DType::I64) => "let lo = a.x + b.x; return vec2<u32>(lo, a.y + b.y + select(0u, 1u, lo < a.x));",
-        (Write::Multiply, DType::I64) => "let low = wide_mul(a.x, b.x); return vec2<u32>(low.x, low.y + a.x * b.y + a.y * b.x);",
-        (Write::Add, DType::F64) => "return f64_words(f64_from_bits(a.x, a.y) + f64_from_bits(b.x, b.y));",
-        (Write::Multiply, DType::F64) => "return f64_words(f64_from_bits(a.x, a.y) * f64_from_bits(b.x, b.y));",
+    // Integers of 32 bits and fewer wrap around at their own width.
+    let wrapped = |sum: &str| match elem::narrowed(dtype, &format!("bitcast<i32>({sum})")) {
+        cut if dtype.is_narrow() => format!("return bitcast<u32>({cut});"),
+        _ => format!("return {sum};"),
+    };
+    let body = match (how, dtype.number()) {
+        (Write::Set, _) => "return b;".to_owned(),
+        (Write::Add, Number::F32) => "return bitcast<u32>(bitcast<f32>(a) + bitcast<f32>(b));".to_owned(),
+        (Write::Multiply, Number::F32) => "return bitcast<u32>(bitcast<f32>(a) * bitcast<f32>(b));".to_owned(),
+        (Write::Add, Number::I32) => wrapped("a + b"),
+        (Write::Multiply, Number::I32) => wrapped("a * b"),
+        (Write::Add, Number::U8) => "return (a + b) & 255u;".to_owned(),
+        (Write::Multiply, Number::U8) => "return (a * b) & 255u;".to_owned(),
+        (Write::Add, Number::Bool) => "return a | b;".to_owned(),
+        (Write::Multiply, Number::Bool) => "return a & b;".to_owned(),
+        (Write::Add, Number::I64) => "let lo = a.x + b.x; return vec2<u32>(lo, a.y + b.y + select(0u, 1u, lo < a.x));".to_owned(),
+        (Write::Multiply, Number::I64) => {
+            "let low = wide_mul(a.x, b.x); return vec2<u32>(low.x, low.y + a.x * b.y + a.y * b.x);".to_owned()
+        }
+        (Write::Add, Number::F64) => "return f64_words(f64_from_bits(a.x, a.y) + f64_from_bits(b.x, b.y));".to_owned(),
+        (Write::Multiply, Number::F64) => "return f64_words(f64_from_bits(a.x, a.y) * f64_from_bits(b.x, b.y));".to_owned(),
     };
     let t = wgsl_type(words(dtype));
     let wide = if (how, dtype) == (Write::Multiply, DType::I64) { WIDE_MUL } else { "" };

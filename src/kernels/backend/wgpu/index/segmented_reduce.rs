@@ -11,7 +11,7 @@ use crate::backend::wgpu::sort::radix::{self, Digits};
 use crate::backend::wgpu::{Bindings, Buffer, BufferView};
 use crate::call::Write;
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 
 /// Sorted entries of one invocation.
 const CHUNK: usize = 32;
@@ -33,13 +33,13 @@ pub(crate) struct SegmentedReduce<'a> {
 
 /// The neutral element: minus zero, so that `x + v` keeps even the sign of a zero.
 fn identity(dtype: DType, how: Write) -> u64 {
-    match (how, dtype) {
-        (Write::Multiply, DType::F16 | DType::BF16 | DType::F32) => u64::from(1f32.to_bits()),
-        (Write::Multiply, DType::F64) => 1f64.to_bits(),
-        (Write::Multiply, DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64) => 1,
-        (Write::Set | Write::Add, DType::F16 | DType::BF16 | DType::F32) => u64::from((-0f32).to_bits()),
-        (Write::Set | Write::Add, DType::F64) => (-0f64).to_bits(),
-        (Write::Set | Write::Add, DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64) => 0,
+    match (how, dtype.number()) {
+        (Write::Multiply, Number::F32) => u64::from(1f32.to_bits()),
+        (Write::Multiply, Number::F64) => 1f64.to_bits(),
+        (Write::Multiply, Number::Bool | Number::U8 | Number::I32 | Number::I64) => 1,
+        (Write::Set | Write::Add, Number::F32) => u64::from((-0f32).to_bits()),
+        (Write::Set | Write::Add, Number::F64) => (-0f64).to_bits(),
+        (Write::Set | Write::Add, Number::Bool | Number::U8 | Number::I32 | Number::I64) => 0,
     }
 }
 

@@ -8,8 +8,8 @@
 
 mod compute;
 
+use super::elem::{from_words, value};
 use super::reduce::rows::{Meeting, RowTile, tree};
-use super::wgsl::types::{from_words, value};
 use super::{Bindings, BufferView};
 use crate::backend::wgpu::common::word_kernels::{
     GROUP, Launch, ParamNames, ParamValues, WordKernel, countable, each, groups, groups_for, load_real, number_words, store_real,

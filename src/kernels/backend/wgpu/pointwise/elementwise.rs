@@ -4,10 +4,9 @@ use crate::backend::wgpu::common::strided;
 use crate::backend::wgpu::common::strided::{GROUP, Params, StridedWalk, check, param};
 use crate::backend::wgpu::device::errors::Cause;
 use crate::backend::wgpu::wgsl::expr::Formula;
-use crate::backend::wgpu::wgsl::{self, types};
-use crate::backend::wgpu::{Bindings, BufferView, Dispatch, Key, PointwiseInput};
+use crate::backend::wgpu::{Bindings, BufferView, Dispatch, Key, PointwiseInput, elem, wgsl};
 use crate::error::Result;
-use crate::layout::{DType, Scalar};
+use crate::layout::{DType, Number, Scalar};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -100,7 +99,7 @@ impl ElementwisePlan {
                 OperandAccess::Unread => String::new(),
                 OperandAccess::Number => {
                     at += 2;
-                    types::from_words(place.dtype, &param(at - 2), &param(at - 1))
+                    elem::from_words(place.dtype, &param(at - 2), &param(at - 1))
                 }
                 access => {
                     at += 1;
@@ -123,23 +122,23 @@ impl ElementwisePlan {
             let want = self.wants[k - self.outs];
             inputs.push(match place.access {
                 // Any value will do.
-                OperandAccess::Unread => types::zero(want).to_owned(),
+                OperandAccess::Unread => elem::zero(want).to_owned(),
                 OperandAccess::Number => index,
                 _ => {
                     let loaded = format!("x{k}");
-                    let _ = writeln!(loads, "let {loaded} = {};", types::load(place.dtype, &buffer, &index));
-                    types::convert(place.dtype, want, &loaded)
+                    let _ = writeln!(loads, "let {loaded} = {};", elem::load(place.dtype, &buffer, &index));
+                    elem::convert(place.dtype, want, &loaded)
                 }
             });
         }
         let mut numbers: Vec<String> = Vec::new();
         for dtype in &self.numbers {
-            numbers.push(types::from_words(*dtype, &param(at), &param(at + 1)));
+            numbers.push(elem::from_words(*dtype, &param(at), &param(at + 1)));
             at += 2;
         }
         let mut refusal = String::new();
         if let Some(k) = self.divisor {
-            let truth = types::convert(self.wants[k], DType::Bool, &inputs[k]);
+            let truth = elem::convert(self.wants[k], DType::Bool, &inputs[k]);
             let _ = writeln!(refusal, "if (({truth}) == 0u) {{ fault({}, 0u, 0u, 0u, 0u); }}", param(at));
             at += 1;
         }
@@ -159,7 +158,7 @@ impl ElementwisePlan {
 
     /// The buffers that are bound, with the types in which they are.
     fn declared(&self) -> Vec<(u32, &'static str)> {
-        self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, types::storage(p.dtype))).collect()
+        self.places.iter().filter(|p| p.access.in_memory()).map(|p| (p.slot, elem::storage(p.dtype))).collect()
     }
 
     fn source(&self, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
@@ -171,8 +170,8 @@ impl ElementwisePlan {
             let (out, result) = (self.places[k], format!("result{k}"));
             // A name, because a conversion may use its operand twice.
             let _ = writeln!(text, "let {result} = {value};");
-            let stored = types::convert(*dtype, out.dtype, &result);
-            let _ = writeln!(text, "{}", types::store(out.dtype, &format!("b{}", out.slot), &targets[k], &stored));
+            let stored = elem::convert(*dtype, out.dtype, &result);
+            let _ = writeln!(text, "{}", elem::store(out.dtype, &format!("b{}", out.slot), &targets[k], &stored));
         }
         let declared = self.declared();
         let status = match self.divisor {
@@ -196,7 +195,7 @@ impl ElementwisePlan {
         let (mut words, mut adds, mut stores) = (String::new(), String::new(), String::new());
         for (k, (value, dtype)) in values.iter().enumerate() {
             let slot = self.places[k].slot;
-            let stored = types::convert(*dtype, DType::F32, &format!("result{k}"));
+            let stored = elem::convert(*dtype, DType::F32, &format!("result{k}"));
             let _ = writeln!(words, "var word{k} = 0u;");
             let _ = writeln!(adds, "let result{k} = {value};\nword{k} |= b{slot}_bits({stored}) << (half << 4u);");
             let _ = writeln!(stores, "b{slot}_word(({} >> 1u) + w, word{k}, have);", param(HEAD + k));
@@ -334,7 +333,7 @@ impl<'a> Operands<'_, 'a> {
             plan.places.push(match input {
                 PointwiseInput::Unread => OperandPlace { access: OperandAccess::Unread, slot: 0, dtype: *want },
                 PointwiseInput::Number(v) => {
-                    params.extend(types::to_words(*v, *want));
+                    params.extend(elem::to_words(*v, *want));
                     OperandPlace { access: OperandAccess::Number, slot: 0, dtype: *want }
                 }
                 PointwiseInput::View(v) => {
@@ -344,7 +343,7 @@ impl<'a> Operands<'_, 'a> {
             });
         }
         for (v, dtype) in numbers {
-            params.extend(types::to_words(*v, *dtype));
+            params.extend(elem::to_words(*v, *dtype));
             plan.numbers.push(*dtype);
         }
         if divisor.is_some()
@@ -409,12 +408,12 @@ impl LoadFunction {
     pub fn function(&self, head: usize, body: &dyn Fn(&[String], &[String]) -> Formula) -> String {
         let ElementText { text, values, .. } = self.plan.text(head, body);
         let (value, dtype) = &values[0];
-        let kept = match dtype {
-            DType::F16 | DType::BF16 | DType::F32 => format!("f32_keep({value})"),
-            DType::F64 => format!("f64_keep({value})"),
-            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => value.clone(),
+        let kept = match dtype.number() {
+            Number::F32 => format!("f32_keep({value})"),
+            Number::F64 => format!("f64_keep({value})"),
+            Number::Bool | Number::U8 | Number::I32 | Number::I64 => value.clone(),
         };
-        format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", types::value(*dtype))
+        format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", elem::value(*dtype))
     }
 }
 

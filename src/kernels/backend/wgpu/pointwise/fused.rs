@@ -8,10 +8,9 @@
 use super::elementwise::{self, Elementwise, LoadFunction, Operands};
 use crate::backend::wgpu::pointwise::has_kernel;
 use crate::backend::wgpu::wgsl::expr::{Formula, ShaderExpr, Sheet};
-use crate::backend::wgpu::wgsl::types;
-use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, scratch_size};
+use crate::backend::wgpu::{Bindings, Buffer, BufferView, Context, PointwiseInput, elem, scratch_size};
 use crate::error::{Error, Result};
-use crate::layout::{BF16, DType, F16, Scalar};
+use crate::layout::{DType, Scalar};
 use crate::program::{Code, StepInput, StepKind};
 use crate::rows::Part;
 use smallvec::SmallVec;
@@ -238,34 +237,17 @@ pub(super) fn key(code: &Code, dtypes: &[DType], outputs: &[usize]) -> SmallVec<
     key
 }
 
-/// The number with these bytes in memory.
-fn scalar(bytes: [u8; 8], dtype: DType) -> Scalar {
-    let four = [bytes[0], bytes[1], bytes[2], bytes[3]];
-    match dtype {
-        DType::Bool => Scalar::Bool(bytes[0] != 0),
-        DType::U8 => Scalar::Int(i64::from(bytes[0])),
-        DType::I8 => Scalar::Int(i64::from(bytes[0] as i8)),
-        DType::I16 => Scalar::Int(i64::from(i16::from_ne_bytes([bytes[0], bytes[1]]))),
-        DType::I32 => Scalar::Int(i64::from(i32::from_ne_bytes(four))),
-        DType::I64 => Scalar::Int(i64::from_ne_bytes(bytes)),
-        DType::F16 => Scalar::Float(f64::from(F16(u16::from_ne_bytes([bytes[0], bytes[1]])).to_f32())),
-        DType::BF16 => Scalar::Float(f64::from(BF16(u16::from_ne_bytes([bytes[0], bytes[1]])).to_f32())),
-        DType::F32 => Scalar::Float(f64::from(f32::from_ne_bytes(four))),
-        DType::F64 => Scalar::Float(f64::from_ne_bytes(bytes)),
-    }
-}
-
 /// Numbers that the shader is given, in the order in which `formula` takes them: of each step the values that it reads, in the types in
 /// which it sees them, and its row's parameters.
 pub(super) fn numbers(code: &Code) -> impl Iterator<Item = (Scalar, DType)> + '_ {
     code.steps.iter().flat_map(|s| {
         let values = s.ins.iter().enumerate().filter_map(|(k, (from, dtype))| match from {
-            StepInput::Value(bytes) => Some((scalar(*bytes, *dtype), types::beside(*dtype, s.sees(k)))),
+            StepInput::Value(bytes) => Some((Scalar::of_bytes(bytes, *dtype), elem::beside(*dtype, s.sees(k)))),
             _ => None,
         });
         let params: SmallVec<[(Scalar, DType); 3]> = match &s.kind {
             StepKind::Row { func, compute, params } => {
-                params[..func.row.info().params.len()].iter().map(|p| (func.param(*p, *compute), types::number(*compute))).collect()
+                params[..func.row.info().params.len()].iter().map(|p| (func.param(*p, *compute), elem::number(*compute))).collect()
             }
             StepKind::Cast => SmallVec::new(),
         };
@@ -337,7 +319,7 @@ mod tests {
             row(RowId::Mul, &[I(0), I(1)]),
             row(RowId::Add, &[S(0), I(0)]),
             row(RowId::Tanh, &[S(1)]),
-            row(RowId::Mul, &[S(2), StepInput::Value([0, 0, 0, 0x40, 0, 0, 0, 0])]),
+            row(RowId::Mul, &[S(2), StepInput::Value(Scalar::Float(2.0).to_bytes(DType::F32))]),
             step(Func::vjp(RowId::Tanh, 0), f, &[(I(1), f), (StepInput::Nothing, DType::Bool), (S(2), f)]),
             cast((S(4), f), DType::I64),
             row(RowId::AddScaled, &[I(2), S(4)]),
@@ -355,7 +337,7 @@ mod tests {
                 if !has_kernel(func, dtype) || (func.divides() && !dtype.is_float()) {
                     continue;
                 }
-                let from = [(S(0), DType::U8), (I(1), DType::I32), (StepInput::Value([1; 8]), DType::F32)];
+                let from = [(S(0), DType::U8), (I(1), DType::I32), (StepInput::Value([1; 16]), DType::F32)];
                 let made = func.out_dtype(dtype);
                 let f = DType::F32;
                 let steps = vec![
@@ -375,7 +357,7 @@ mod tests {
     #[test]
     fn programs_that_differ_have_other_keys() {
         let f = DType::F32;
-        let reads = [[I(0), I(1)], [I(1), I(0)], [I(0), S(0)], [S(0), S(0)], [S(0), StepInput::Value([0; 8])]];
+        let reads = [[I(0), I(1)], [I(1), I(0)], [I(0), S(0)], [S(0), S(0)], [S(0), StepInput::Value([0; 16])]];
         let mut keys = HashSet::new();
         let mut count = 0;
         for second in reads {

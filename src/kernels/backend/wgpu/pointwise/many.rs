@@ -9,8 +9,7 @@ use crate::backend::wgpu::common::strided;
 use crate::backend::wgpu::common::strided::{GROUP, Params, check_count, param};
 use crate::backend::wgpu::device::dispatch::MOST_BINDINGS;
 use crate::backend::wgpu::wgsl::expr::Formula;
-use crate::backend::wgpu::wgsl::{self, types};
-use crate::backend::wgpu::{Bindings, Buffer, Context, Dispatch, Key};
+use crate::backend::wgpu::{Bindings, Buffer, Context, Dispatch, Key, elem, wgsl};
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
 use crate::program::Code;
@@ -115,22 +114,22 @@ impl Plan<'_> {
                 slots
                     .iter()
                     .enumerate()
-                    .map(|(k, slot)| (*slot, types::storage(if k < count { self.dtypes[k] } else { out_dtype(k - count) }))),
+                    .map(|(k, slot)| (*slot, elem::storage(if k < count { self.dtypes[k] } else { out_dtype(k - count) }))),
             );
         }
         let mut vars = String::new();
         let mut inputs: Vec<String> = Vec::new();
         for (k, dtype) in self.dtypes.iter().enumerate() {
-            let _ = writeln!(vars, "let at{k} = word(own + {}u) + i;\nvar x{k}: {};", k + 1, types::value(*dtype));
+            let _ = writeln!(vars, "let at{k} = word(own + {}u) + i;\nvar x{k}: {};", k + 1, elem::value(*dtype));
             inputs.push(format!("x{k}"));
         }
         let loads = self.by_group(|slots| {
-            let load = |k: usize| format!("x{k} = {};", types::load(self.dtypes[k], &format!("b{}", slots[k]), &format!("at{k}")));
+            let load = |k: usize| format!("x{k} = {};", elem::load(self.dtypes[k], &format!("b{}", slots[k]), &format!("at{k}")));
             (0..count).map(load).collect::<Vec<_>>().join(" ")
         });
         let read = |(at, n): (usize, &(Scalar, DType))| {
             let first = ZERO + 1 + 2 * at;
-            types::from_words(n.1, &param(first), &param(first + 1))
+            elem::from_words(n.1, &param(first), &param(first + 1))
         };
         let values: Vec<String> = self.numbers.iter().enumerate().map(read).collect();
         let Formula { lets, values } = fused::formula(self.code, &self.dtypes, self.outputs, &inputs, &values);
@@ -138,10 +137,10 @@ impl Plan<'_> {
         for (k, (value, dtype)) in values.iter().enumerate() {
             // A name first, because a conversion may use its operand twice.
             let _ = writeln!(results, "let result{k} = {value};");
-            let _ = writeln!(results, "let stored{k} = {};", types::convert(*dtype, out_dtype(k), &format!("result{k}")));
+            let _ = writeln!(results, "let stored{k} = {};", elem::convert(*dtype, out_dtype(k), &format!("result{k}")));
         }
         let stores = self.by_group(|slots| {
-            let store = |k: usize| types::store(out_dtype(k), &format!("b{}", slots[count + k]), "i", &format!("stored{k}"));
+            let store = |k: usize| elem::store(out_dtype(k), &format!("b{}", slots[count + k]), "i", &format!("stored{k}"));
             (0..self.outputs.len()).map(store).collect::<Vec<_>>().join(" ")
         });
         let (ends, last) = (self.ends(), self.slots.len() - 1);
@@ -193,7 +192,7 @@ fn together(context: &Context, code: &Code, dtype: DType, outputs: &[usize], gro
         written: bindings.written(),
     };
     params.push(0);
-    plan.numbers.iter().for_each(|(v, dtype)| params.extend(types::to_words(*v, *dtype)));
+    plan.numbers.iter().for_each(|(v, dtype)| params.extend(elem::to_words(*v, *dtype)));
     params.extend(ends);
     params.extend(own);
     let mut words: SmallVec<[u32; 8]> = SmallVec::from_slice(&key(code, &plan.dtypes, outputs));
@@ -232,7 +231,7 @@ mod tests {
             };
             let steps = vec![
                 row(RowId::Add, [StepInput::Input(0), StepInput::Input(1)]),
-                row(RowId::Mul, [StepInput::Step(0), StepInput::Value([0; 8])]),
+                row(RowId::Mul, [StepInput::Step(0), StepInput::Value([0; 16])]),
             ];
             let code = Code { steps };
             let slots: [[u32; 4]; 3] = [[0, 1, 0, 1], [2, 3, 2, 3], [4, 40, 4, 40]];

@@ -10,8 +10,7 @@ pub mod many;
 use self::elementwise::Elementwise;
 use super::device::errors::division_by_zero;
 use super::wgsl::expr::formula;
-use super::wgsl::types;
-use super::{BufferView, PointwiseInput};
+use super::{BufferView, PointwiseInput, elem};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::rows::{Func, Part};
@@ -43,7 +42,7 @@ pub fn run(func: Func, compute: DType, out: BufferView<'_>, ins: &[PointwiseInpu
     let reads = func.reads();
     let divisor = if func.divides() && !compute.is_float() { ins.len().checked_sub(1) } else { None };
     if let Some(PointwiseInput::Number(v)) = divisor.map(|k| ins[k])
-        && types::to_words(v, compute) == [0, 0]
+        && elem::to_words(v, compute) == [0, 0]
     {
         return Err(division_by_zero(info.name));
     }
@@ -60,12 +59,12 @@ pub fn run(func: Func, compute: DType, out: BufferView<'_>, ins: &[PointwiseInpu
                     let seen = func.in_dtype(k, compute);
                     match input {
                         _ if reads >> k & 1 == 0 => (PointwiseInput::Unread, seen),
-                        PointwiseInput::Number(_) if !func.rounds_numbers() => (*input, types::number(seen)),
+                        PointwiseInput::Number(_) if !func.rounds_numbers() => (*input, elem::number(seen)),
                         _ => (*input, seen),
                     }
                 })
                 .collect(),
-            numbers: params.iter().map(|p| (func.param(*p, compute), types::number(compute))).collect::<SmallVec<_>>(),
+            numbers: params.iter().map(|p| (func.param(*p, compute), elem::number(compute))).collect::<SmallVec<_>>(),
             divisor: divisor.filter(|k| matches!(ins[*k], PointwiseInput::View(_))),
             body: &|x, p| formula(func, compute, x, p),
         },

@@ -12,9 +12,9 @@ pub(super) mod rows;
 
 use self::reducers::{LOWEST, POWER, ReducerCode, ZERO};
 use self::rows::{RowTile, gather, tree};
+use super::elem::to_words;
 use super::pointwise::elementwise::LoadFunction;
 use super::pointwise::fused::DeviceProgram;
-use super::wgsl::types::to_words;
 use super::wgsl::with_library;
 use super::{Bindings, Buffer, BufferView, Dispatch, Key};
 use crate::backend::wgpu::common::strided::{

@@ -1,10 +1,11 @@
 //! Reductions in WGSL: the accumulator, how an element becomes an accumulator, how accumulators merge, and how results are written.
 
 use crate::backend::wgpu::common::strided::{element, param};
+use crate::backend::wgpu::elem::{convert, from_words, narrowed};
 use crate::backend::wgpu::scratch_size;
-use crate::backend::wgpu::wgsl::types::{convert, from_words};
 use crate::call::Reducer;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The words of the parameters that a reducer's text may read.
@@ -73,7 +74,7 @@ pub(crate) struct ReducerCode {
     /// Bytes of an accumulator.
     pub(crate) size: usize,
     /// Statements, in which the outputs are called `{0}` and `{1}`.
-    pub(crate) store: &'static str,
+    pub(crate) store: Cow<'static, str>,
 }
 
 impl DeviceReducer {
@@ -132,24 +133,24 @@ impl DeviceReducer {
             _ => return [0, 0],
         };
         let split = |v: i64| [v as u32, (v >> 32) as u32];
-        match (dtype, max) {
-            (DType::Bool | DType::U8, true) => [0, 0],
-            (DType::Bool | DType::U8, false) => [u32::MAX, 0],
-            (DType::I8 | DType::I16 | DType::I32, true) => [i32::MIN as u32, 0],
-            (DType::I8 | DType::I16 | DType::I32, false) => [i32::MAX as u32, 0],
-            (DType::I64, true) => split(i64::MIN),
-            (DType::I64, false) => split(i64::MAX),
-            (DType::F16 | DType::BF16 | DType::F32, true) => [f32::NEG_INFINITY.to_bits(), 0],
-            (DType::F16 | DType::BF16 | DType::F32, false) => [f32::INFINITY.to_bits(), 0],
-            (DType::F64, true) => split(f64::NEG_INFINITY.to_bits() as i64),
-            (DType::F64, false) => split(f64::INFINITY.to_bits() as i64),
+        match (dtype.number(), max) {
+            (Number::Bool | Number::U8, true) => [0, 0],
+            (Number::Bool | Number::U8, false) => [u32::MAX, 0],
+            (Number::I32, true) => [i32::MIN as u32, 0],
+            (Number::I32, false) => [i32::MAX as u32, 0],
+            (Number::I64, true) => split(i64::MIN),
+            (Number::I64, false) => split(i64::MAX),
+            (Number::F32, true) => [f32::NEG_INFINITY.to_bits(), 0],
+            (Number::F32, false) => [f32::INFINITY.to_bits(), 0],
+            (Number::F64, true) => split(f64::NEG_INFINITY.to_bits() as i64),
+            (Number::F64, false) => split(f64::INFINITY.to_bits() as i64),
         }
     }
 
     /// The text for elements of `from` and results of `to`.
     pub(crate) fn code(self, from: DType, to: DType) -> ReducerCode {
         let e = self.element(from);
-        let mut c = ReducerCode { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;" };
+        let mut c = ReducerCode { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;".into() };
         let wide = to == DType::I64;
         match self {
             DeviceReducer::Sum | DeviceReducer::Prod => {
@@ -189,7 +190,7 @@ impl DeviceReducer {
                      return b;\n}}\n",
                     lowest(from)
                 );
-                c.store = "{0}[k] = a.v; {1}[k] = vec2<u32>(a.at, 0u);";
+                c.store = "{0}[k] = a.v; {1}[k] = vec2<u32>(a.at, 0u);".into();
             }
             DeviceReducer::Truth { all } => {
                 let (start, merge) = if all { ("1u", "a & b") } else { ("0u", "a | b") };
@@ -199,13 +200,14 @@ impl DeviceReducer {
             DeviceReducer::CountNonzero => {
                 c.size = 4;
                 c.simple("u32", "0u", e, &truth(from), "a + b");
-                c.store = match to {
-                    DType::I64 => "{0}[k] = vec2<u32>(a, 0u);",
-                    DType::F64 => "{0}[k] = f64(a);",
-                    DType::F16 | DType::BF16 | DType::F32 => "{0}[k] = f32(a);",
-                    DType::Bool | DType::U8 => "{0}[k] = a;",
-                    DType::I8 | DType::I16 | DType::I32 => "{0}[k] = i32(a);",
-                };
+                c.store = match to.number() {
+                    Number::I64 => "{0}[k] = vec2<u32>(a, 0u);",
+                    Number::F64 => "{0}[k] = f64(a);",
+                    Number::F32 => "{0}[k] = f32(a);",
+                    Number::Bool | Number::U8 => "{0}[k] = a;",
+                    Number::I32 => "{0}[k] = i32(a);",
+                }
+                .into();
             }
             DeviceReducer::Squares => {
                 // Counts, means and squares are merged by Chan, Golub and LeVeque's formula (COMPSTAT 1982). The distance of infinity from
@@ -222,7 +224,7 @@ impl DeviceReducer {
                      return Acc(n, a.mean + apart * part, a.squares + b.squares + apart * apart * (a.n * part));\n}}\n"
                 );
                 c.size = if from == DType::F64 { 24 } else { 12 };
-                c.store = "{0}[k] = a.squares;";
+                c.store = "{0}[k] = a.squares;".into();
             }
             DeviceReducer::LogSumExp => {
                 let _ = write!(
@@ -241,12 +243,12 @@ impl DeviceReducer {
                      fn log_of(a: Acc) -> {e} {{ return base(a.top) + {e}_log(a.sum); }}\n"
                 );
                 c.size = if from == DType::F64 { 16 } else { 8 };
-                c.store = "{0}[k] = log_of(a);";
+                c.store = "{0}[k] = log_of(a);".into();
             }
             DeviceReducer::SumAbs => c.simple(e, &format!("{e}()"), e, "abs(x)", "a + b"),
             DeviceReducer::Root if from == DType::F64 => {
                 c.simple(e, "f64()", e, "x * x", "a + b");
-                c.store = "{0}[k] = sqrt(a);";
+                c.store = "{0}[k] = sqrt(a);".into();
             }
             DeviceReducer::Root => {
                 // Sums of squares of small, medium and big elements, the first and last scaled by powers of two (Blue, ACM TOMS 4(1), 1978).
@@ -266,7 +268,7 @@ impl DeviceReducer {
                      if (bitcast<u32>(a.medium) != 0u) { let v = f32_keep(sqrt(a.small) * 0x1p-90f); return sqrt(a.medium + f32_keep(v * v)); }\n\
                      return sqrt(a.small) * 0x1p-90f;\n}\n",
                 );
-                c.store = "{0}[k] = root(a);";
+                c.store = "{0}[k] = root(a);".into();
             }
             DeviceReducer::Power => {
                 let p = from_words(from, &param(POWER), &param(POWER + 1));
@@ -277,18 +279,17 @@ impl DeviceReducer {
                      fn root(a: {e}, s: {e}) -> {e} {{ return scale(s) * {e}_pow(a, {e}(1.0) / {p}); }}\n"
                 );
                 c.simple(e, &format!("{e}()"), e, &format!("{e}_pow(abs(x) / scale(s), {p})"), "a + b");
-                c.store = "{0}[k] = root(a, s);";
+                c.store = "{0}[k] = root(a, s);".into();
             }
             DeviceReducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
             DeviceReducer::Dot => {
                 let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
                 c.size = scratch_size(from);
                 c.simple(e, &format!("{e}()"), e, lift, merge);
-                c.store = match from {
-                    DType::U8 => "{0}[k] = a & 255u;",
-                    DType::I8 => "{0}[k] = extractBits(a, 0u, 8u);",
-                    DType::I16 => "{0}[k] = extractBits(a, 0u, 16u);",
-                    DType::Bool | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => c.store,
+                c.store = match from.number() {
+                    Number::U8 => "{0}[k] = a & 255u;".into(),
+                    Number::I32 => format!("{{0}}[k] = {};", narrowed(from, "a")).into(),
+                    Number::Bool | Number::I64 | Number::F32 | Number::F64 => c.store,
                 };
             }
         }
@@ -310,34 +311,29 @@ impl ReducerCode {
 
 /// `x` as int64.
 fn widened(from: DType, x: &str) -> String {
-    match from {
-        DType::I8 | DType::I16 | DType::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
-        DType::I64 => x.to_string(),
-        DType::Bool | DType::U8 => format!("vec2<u32>({x}, 0u)"),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => convert(from, DType::I64, x),
+    match from.number() {
+        Number::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
+        Number::I64 => x.to_string(),
+        Number::Bool | Number::U8 => format!("vec2<u32>({x}, 0u)"),
+        Number::F32 | Number::F64 => convert(from, DType::I64, x),
     }
 }
 
 /// 1 where `x` is not 0.
 fn truth(from: DType) -> String {
-    match from {
-        DType::I64 => "min(x.x | x.y, 1u)".into(),
+    match from.number() {
+        Number::I64 => "min(x.x | x.y, 1u)".into(),
         // By bits, because comparisons may be folded as if nan did not exist.
-        DType::F16 | DType::BF16 | DType::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
-        DType::F64 => "min(x.x | (x.y & 0x7fffffffu), 1u)".into(),
-        DType::I8 | DType::I16 | DType::I32 => "select(0u, 1u, x != 0)".into(),
-        DType::Bool | DType::U8 => "min(x, 1u)".into(),
+        Number::F32 => "min(bitcast<u32>(x) & 0x7fffffffu, 1u)".into(),
+        Number::F64 => "min(x.x | (x.y & 0x7fffffffu), 1u)".into(),
+        Number::I32 => "select(0u, 1u, x != 0)".into(),
+        Number::Bool | Number::U8 => "min(x, 1u)".into(),
     }
 }
 
 fn lowest(from: DType) -> String {
     let (low, high) = (param(LOWEST), param(LOWEST + 1));
-    match from {
-        DType::Bool | DType::U8 => low,
-        DType::I8 | DType::I16 | DType::I32 => format!("bitcast<i32>({low})"),
-        DType::I64 | DType::F64 => format!("vec2<u32>({low}, {high})"),
-        DType::F16 | DType::BF16 | DType::F32 => format!("bitcast<f32>({low})"),
-    }
+    if from == DType::F64 { format!("vec2<u32>({low}, {high})") } else { from_words(from, &low, &high) }
 }
 
 /// `ahead(a, b)`: whether a must be chosen before b; nan is ahead of everything else. Floats are compared by their bits: drivers may
@@ -346,14 +342,14 @@ fn ahead(s: &mut String, from: DType, max: bool) {
     let e = if from == DType::F64 { element(DType::I64) } else { element(from) };
     let than = if max { ">" } else { "<" };
     let (first, second) = if max { ("q", "p") } else { ("p", "q") };
-    let body = match from {
-        DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("return a {than} b;"),
-        DType::I64 => format!("let p = a; let q = b; return i64_lt({first}, {second});"),
-        DType::F16 | DType::BF16 | DType::F32 => format!(
+    let body = match from.number() {
+        Number::Bool | Number::U8 | Number::I32 => format!("return a {than} b;"),
+        Number::I64 => format!("let p = a; let q = b; return i64_lt({first}, {second});"),
+        Number::F32 => format!(
             "let p = f32_is_nan(a); let q = f32_is_nan(b); \
              return (p && !q) || (!p && !q && f32_order(a) {than} f32_order(b));"
         ),
-        DType::F64 => {
+        Number::F64 => {
             s.push_str(
                 "fn is_nan(v: vec2<u32>) -> bool { let h = v.y & 0x7fffffffu; return h > 0x7ff00000u || (h == 0x7ff00000u && v.x != 0u); }\n\
                  fn order(v: vec2<u32>) -> vec2<u32> {\n\

@@ -12,26 +12,34 @@ use crate::backend::wgpu::common::word_kernels::{
 };
 use crate::call::Sort;
 use crate::error::Result;
-use crate::layout::DType;
+use crate::layout::{DType, Number};
 
 /// The longest row that one workgroup sorts in its own memory.
 const ROW: usize = 1024;
 
+/// The bits of a word by which elements are sorted.
+fn key_bits(dtype: DType) -> u32 {
+    if dtype.is_float() { 32 } else { 32.min(8 * dtype.size() as u32) }
+}
+
 /// `ordered(v)`: an unsigned number that sorts as the element does; nan behind all else, zeros alike.
 pub(super) fn ordered(dtype: DType, descending: bool) -> String {
     let t = wgsl_type(words(dtype));
-    let body = match dtype {
-        DType::Bool | DType::U8 => "let k = v;",
-        DType::I8 => "let k = (v ^ 128u) & 255u;",
-        DType::I16 => "let k = (v ^ 32768u) & 65535u;",
-        DType::I32 => "let k = v ^ 0x80000000u;",
-        DType::I64 => "let k = vec2<u32>(v.x, v.y ^ 0x80000000u);",
-        DType::F16 | DType::BF16 | DType::F32 => {
+    // Narrow integers keep their own bits, with the sign turned over.
+    let (bits, sign) = (u32::MAX >> (32 - key_bits(dtype)), 1u32 << (key_bits(dtype) - 1));
+    let cut = format!("let k = (v ^ {sign}u) & {bits}u;");
+    let body = match dtype.number() {
+        Number::Bool | Number::U8 => "let k = v;",
+        Number::I32 if !dtype.is_signed() => "let k = v;",
+        Number::I32 if dtype.is_narrow() => &cut,
+        Number::I32 => "let k = v ^ 0x80000000u;",
+        Number::I64 => "let k = vec2<u32>(v.x, v.y ^ 0x80000000u);",
+        Number::F32 => {
             "var k = select(v | 0x80000000u, ~v, (v >> 31u) == 1u);
 if ((v & 0x7fffffffu) == 0u) { k = 0x80000000u; }
 if ((v & 0x7fffffffu) > 0x7f800000u) { k = 0xffffffffu; }"
         }
-        DType::F64 => {
+        Number::F64 => {
             "var k = select(vec2<u32>(v.x, v.y | 0x80000000u), ~v, (v.y >> 31u) == 1u);
 let high = v.y & 0x7fffffffu;
 if (high == 0u && v.x == 0u) { k = vec2<u32>(0u, 0x80000000u); }
@@ -82,11 +90,7 @@ pub fn sort(op: &'static str, values: BufferView<'_>, positions: BufferView<'_>,
     let rank = rows.walk.rank();
     let numbers = ParamValues::default().push(all).push(rows.length).push(rows.stride).push(x.offset).walk(&rows.walk);
     Launch { op, bindings, numbers, groups: groups_for(all) }.run(context, &SortKeys { dtype, descending, rank, to, from })?;
-    let bits = match dtype {
-        DType::Bool | DType::U8 | DType::I8 => 8,
-        DType::I16 => 16,
-        DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => 32,
-    };
+    let bits = key_bits(dtype);
     let mut digits: Vec<Digits<'_>> = (0..width).map(|word| Digits::Key { keys: &keys, words: width, word, bits }).collect();
     if rows.count > 1 {
         digits.push(Digits::Row { length: rows.length, bits: usize::BITS - (rows.count - 1).leading_zeros() });

@@ -1,7 +1,7 @@
 //! The scalar language as WGSL: values are nodes of an expression graph, equal nodes are merged, and a node becomes one `let`.
 
-use super::types;
-use crate::layout::DType;
+use crate::backend::wgpu::elem;
+use crate::layout::{DType, Number, Scalar};
 use crate::rows::{Analytic, Cond, Eval, Field, Func, Int, Num, Part, Real, RowId, all_rows, table};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
@@ -34,18 +34,6 @@ fn node(graph: &SharedGraph, text: String, reads: &[u32], fusible: Option<DType>
     g.index.insert(text.clone(), id);
     g.nodes.push(ExprNode { text, reads: SmallVec::from_slice(reads), fusible });
     id
-}
-
-/// How the library's functions of a dtype begin.
-fn prefix(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::U8 => "u8",
-        DType::I8 | DType::I16 | DType::I32 => "i32",
-        DType::I64 => "i64",
-        DType::F16 | DType::BF16 | DType::F32 => "f32",
-        DType::F64 => "f64",
-    }
 }
 
 /// A number of the language: a node and its dtype.
@@ -93,13 +81,13 @@ impl ShaderExpr {
 
     /// An operation on signed integers of up to 32 bits, which wraps around.
     fn infix_i32(&self, op: &str, o: &ShaderExpr) -> ShaderExpr {
-        self.made(types::narrowed(self.dtype, &format!("v{} {op} v{}", self.id, o.id)), &[self.id, o.id])
+        self.made(elem::narrowed(self.dtype, &format!("v{} {op} v{}", self.id, o.id)), &[self.id, o.id])
     }
 
     /// As `typed2`, for what may leave the range of a narrow integer.
     fn wrapped2(&self, f: &str, o: &ShaderExpr) -> ShaderExpr {
-        let text = format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id);
-        self.made(types::narrowed(self.dtype, &text), &[self.id, o.id])
+        let text = format!("{}_{f}(v{}, v{})", elem::prefix(self.dtype), self.id, o.id);
+        self.made(elem::narrowed(self.dtype, &text), &[self.id, o.id])
     }
 
     fn fusible(&self, op: &str, o: &ShaderExpr) -> ShaderExpr {
@@ -112,27 +100,27 @@ impl ShaderExpr {
     }
 
     fn compare(&self, op: &str, f: &str, o: &ShaderExpr) -> ShaderBool {
-        let text = match self.dtype {
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::I64 => {
-                format!("{}_{f}(v{}, v{})", prefix(self.dtype), self.id, o.id)
+        let text = match self.dtype.number() {
+            Number::F32 | Number::F64 | Number::I64 => {
+                format!("{}_{f}(v{}, v{})", elem::prefix(self.dtype), self.id, o.id)
             }
-            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => format!("v{} {op} v{}", self.id, o.id),
+            Number::Bool | Number::U8 | Number::I32 => format!("v{} {op} v{}", self.id, o.id),
         };
         self.truth(text, &[self.id, o.id])
     }
 
     /// The library's function of this dtype and name.
     fn typed(&self, f: &str) -> ShaderExpr {
-        self.call(&format!("{}_{f}", prefix(self.dtype)))
+        self.call(&format!("{}_{f}", elem::prefix(self.dtype)))
     }
 
     fn typed2(&self, f: &str, o: &ShaderExpr) -> ShaderExpr {
-        self.call2(&format!("{}_{f}", prefix(self.dtype)), o)
+        self.call2(&format!("{}_{f}", elem::prefix(self.dtype)), o)
     }
 
     /// A predicate of floats; None for integers.
     fn float_test(&self, f: &str) -> Option<ShaderBool> {
-        self.dtype.is_float().then(|| self.truth(format!("{}_{f}(v{})", prefix(self.dtype), self.id), &[self.id]))
+        self.dtype.is_float().then(|| self.truth(format!("{}_{f}(v{})", elem::prefix(self.dtype), self.id), &[self.id]))
     }
 
     fn rounded(&self, f: &str) -> ShaderExpr {
@@ -143,12 +131,12 @@ impl ShaderExpr {
 impl Add for ShaderExpr {
     type Output = ShaderExpr;
     fn add(self, o: ShaderExpr) -> ShaderExpr {
-        match self.dtype {
-            DType::Bool => self.infix("|", &o),
-            DType::U8 => self.infix_u8("+", &o),
-            DType::I64 => self.call2("i64_add", &o),
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.fusible("+", &o),
-            DType::I8 | DType::I16 | DType::I32 => self.infix_i32("+", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("|", &o),
+            Number::U8 => self.infix_u8("+", &o),
+            Number::I64 => self.call2("i64_add", &o),
+            Number::F32 | Number::F64 => self.fusible("+", &o),
+            Number::I32 => self.infix_i32("+", &o),
         }
     }
 }
@@ -156,17 +144,17 @@ impl Add for ShaderExpr {
 impl Sub for ShaderExpr {
     type Output = ShaderExpr;
     fn sub(self, o: ShaderExpr) -> ShaderExpr {
-        match self.dtype {
-            DType::Bool => self.infix("^", &o),
-            DType::U8 => self.infix_u8("-", &o),
-            DType::I64 => self.call2("i64_sub", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("^", &o),
+            Number::U8 => self.infix_u8("-", &o),
+            Number::I64 => self.call2("i64_sub", &o),
             // Drivers replace `x - x` by 0, which is wrong for nan and infinity.
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 if self.id == o.id => {
+            Number::F32 | Number::F64 if self.id == o.id => {
                 let kept = o.typed("keep");
                 self.fusible("-", &kept)
             }
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.fusible("-", &o),
-            DType::I8 | DType::I16 | DType::I32 => self.infix_i32("-", &o),
+            Number::F32 | Number::F64 => self.fusible("-", &o),
+            Number::I32 => self.infix_i32("-", &o),
         }
     }
 }
@@ -174,12 +162,12 @@ impl Sub for ShaderExpr {
 impl Mul for ShaderExpr {
     type Output = ShaderExpr;
     fn mul(self, o: ShaderExpr) -> ShaderExpr {
-        match self.dtype {
-            DType::Bool => self.infix("&", &o),
-            DType::U8 => self.infix_u8("*", &o),
-            DType::I64 => self.call2("i64_mul", &o),
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.fusible("*", &o),
-            DType::I8 | DType::I16 | DType::I32 => self.infix_i32("*", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("&", &o),
+            Number::U8 => self.infix_u8("*", &o),
+            Number::I64 => self.call2("i64_mul", &o),
+            Number::F32 | Number::F64 => self.fusible("*", &o),
+            Number::I32 => self.infix_i32("*", &o),
         }
     }
 }
@@ -187,11 +175,11 @@ impl Mul for ShaderExpr {
 impl Neg for ShaderExpr {
     type Output = ShaderExpr;
     fn neg(self) -> ShaderExpr {
-        match self.dtype {
-            DType::Bool => self,
-            DType::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
-            DType::I8 | DType::I16 | DType::I32 => self.made(types::narrowed(self.dtype, &format!("0 - v{}", self.id)), &[self.id]),
-            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed("neg"),
+        match self.dtype.number() {
+            Number::Bool => self,
+            Number::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
+            Number::I32 => self.made(elem::narrowed(self.dtype, &format!("0 - v{}", self.id)), &[self.id]),
+            Number::I64 | Number::F32 | Number::F64 => self.typed("neg"),
         }
     }
 }
@@ -217,15 +205,13 @@ impl Field for ShaderExpr {
 
     fn lit(&self, v: f64) -> Self {
         let whole = v as i64;
-        let text = match self.dtype {
-            DType::Bool => format!("{}u", u32::from(v != 0.0)),
-            DType::U8 => format!("{}u", whole as u8),
-            DType::I8 => format!("bitcast<i32>({}u)", whole as i8 as u32),
-            DType::I16 => format!("bitcast<i32>({}u)", whole as i16 as u32),
-            DType::I32 => format!("bitcast<i32>({}u)", whole as u32),
-            DType::I64 => format!("vec2<u32>({}u, {}u)", whole as u32, (whole >> 32) as u32),
-            DType::F16 | DType::BF16 | DType::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
-            DType::F64 => format!("f64_lit({}u, {}u)", v.to_bits() as u32, (v.to_bits() >> 32) as u32),
+        let text = match self.dtype.number() {
+            Number::Bool => format!("{}u", u32::from(v != 0.0)),
+            Number::U8 => format!("{}u", whole as u8),
+            Number::I32 => format!("bitcast<i32>({}u)", elem::to_words(Scalar::Int(whole), self.dtype)[0]),
+            Number::I64 => format!("vec2<u32>({}u, {}u)", whole as u32, (whole >> 32) as u32),
+            Number::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
+            Number::F64 => format!("f64_lit({}u, {}u)", v.to_bits() as u32, (v.to_bits() >> 32) as u32),
         };
         self.made(text, &[])
     }
@@ -233,11 +219,11 @@ impl Field for ShaderExpr {
         self.compare("==", "eq", o)
     }
     fn truthy(&self) -> ShaderBool {
-        match self.dtype {
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 | DType::I64 => {
-                self.truth(format!("!{}_is_zero(v{})", prefix(self.dtype), self.id), &[self.id])
+        match self.dtype.number() {
+            Number::F32 | Number::F64 | Number::I64 => {
+                self.truth(format!("!{}_is_zero(v{})", elem::prefix(self.dtype), self.id), &[self.id])
             }
-            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.ne(&self.lit(0.0)),
+            Number::Bool | Number::U8 | Number::I32 => self.ne(&self.lit(0.0)),
         }
     }
     fn is_nan(&self) -> ShaderBool {
@@ -250,20 +236,20 @@ impl Field for ShaderExpr {
         a.made(format!("select(v{}, v{}, v{})", b.id, a.id, c.id), &[b.id, a.id, c.id])
     }
     fn pow(self, e: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
-            DType::I8 | DType::I16 => self.wrapped2("pow", &e),
-            DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("pow", &e),
+        match self.dtype.number() {
+            Number::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
+            Number::I32 => self.wrapped2("pow", &e),
+            Number::U8 | Number::I64 | Number::F32 | Number::F64 => self.typed2("pow", &e),
         }
     }
 }
 
 impl Num for ShaderExpr {
     fn abs(self) -> Self {
-        match self.dtype {
-            DType::Bool | DType::U8 => self,
-            DType::I8 | DType::I16 => self.made(types::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
-            DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed("abs"),
+        match self.dtype.number() {
+            Number::Bool | Number::U8 => self,
+            Number::I32 => self.made(elem::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
+            Number::I64 | Number::F32 | Number::F64 => self.typed("abs"),
         }
     }
     fn lt(&self, o: &Self) -> ShaderBool {
@@ -273,58 +259,54 @@ impl Num for ShaderExpr {
         self.compare("<=", "le", o)
     }
     fn max(self, o: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.infix("|", &o),
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.call2("max", &o),
-            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("max", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("|", &o),
+            Number::U8 | Number::I32 => self.call2("max", &o),
+            Number::I64 | Number::F32 | Number::F64 => self.typed2("max", &o),
         }
     }
     fn min(self, o: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.infix("&", &o),
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 => self.call2("min", &o),
-            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("min", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("&", &o),
+            Number::U8 | Number::I32 => self.call2("min", &o),
+            Number::I64 | Number::F32 | Number::F64 => self.typed2("min", &o),
         }
     }
     fn sign(self) -> Self {
-        match self.dtype {
-            DType::Bool => self,
-            DType::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
-            DType::I8 | DType::I16 | DType::I32 => self.call("sign"),
-            DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed("sign"),
+        match self.dtype.number() {
+            Number::Bool => self,
+            Number::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
+            Number::I32 => self.call("sign"),
+            Number::I64 | Number::F32 | Number::F64 => self.typed("sign"),
         }
     }
     fn div_floor(self, o: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.infix("&", &o),
-            DType::U8 => self.call2("u8_div", &o),
-            DType::I8 | DType::I16 => self.wrapped2("div_floor", &o),
-            DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("div_floor", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("&", &o),
+            Number::U8 => self.call2("u8_div", &o),
+            Number::I32 => self.wrapped2("div_floor", &o),
+            Number::I64 | Number::F32 | Number::F64 => self.typed2("div_floor", &o),
         }
     }
     fn div_trunc(self, o: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.infix("&", &o),
-            DType::U8 => self.call2("u8_div", &o),
-            DType::I8 | DType::I16 => self.wrapped2("div_trunc", &o),
-            DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("div_trunc", &o),
+        match self.dtype.number() {
+            Number::Bool => self.infix("&", &o),
+            Number::U8 => self.call2("u8_div", &o),
+            Number::I32 => self.wrapped2("div_trunc", &o),
+            Number::I64 | Number::F32 | Number::F64 => self.typed2("div_trunc", &o),
         }
     }
     fn fmod(self, o: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.lit(0.0),
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
-                self.typed2("fmod", &o)
-            }
+        match self.dtype.number() {
+            Number::Bool => self.lit(0.0),
+            Number::U8 | Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.typed2("fmod", &o),
         }
     }
     fn remainder(self, o: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.lit(0.0),
-            DType::U8 => self.call2("u8_fmod", &o),
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
-                self.typed2("remainder", &o)
-            }
+        match self.dtype.number() {
+            Number::Bool => self.lit(0.0),
+            Number::U8 => self.call2("u8_fmod", &o),
+            Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.typed2("remainder", &o),
         }
     }
     fn floor(self) -> Self {
@@ -352,27 +334,23 @@ impl Int for ShaderExpr {
         self.infix("^", &o)
     }
     fn bit_not(self) -> Self {
-        match self.dtype {
-            DType::Bool => self.made(format!("v{} ^ 1u", self.id), &[self.id]),
-            DType::U8 => self.made(format!("v{} ^ 255u", self.id), &[self.id]),
-            DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
-                self.made(format!("~v{}", self.id), &[self.id])
-            }
+        match self.dtype.number() {
+            Number::Bool => self.made(format!("v{} ^ 1u", self.id), &[self.id]),
+            Number::U8 => self.made(format!("v{} ^ 255u", self.id), &[self.id]),
+            Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.made(format!("~v{}", self.id), &[self.id]),
         }
     }
     fn shl(self, n: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            DType::I8 | DType::I16 => self.wrapped2("shl", &n),
-            DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => self.typed2("shl", &n),
+        match self.dtype.number() {
+            Number::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
+            Number::I32 => self.wrapped2("shl", &n),
+            Number::U8 | Number::I64 | Number::F32 | Number::F64 => self.typed2("shl", &n),
         }
     }
     fn shr(self, n: Self) -> Self {
-        match self.dtype {
-            DType::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
-                self.typed2("shr", &n)
-            }
+        match self.dtype.number() {
+            Number::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
+            Number::U8 | Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.typed2("shr", &n),
         }
     }
 }
@@ -440,7 +418,7 @@ impl Sheet {
 
     /// Zero, for a value that is not read.
     pub fn zero(&self, dtype: DType) -> ShaderExpr {
-        self.leaf(dtype, types::zero(dtype))
+        self.leaf(dtype, elem::zero(dtype))
     }
 
     /// `func` of values of `func.in_dtype` (those not read may be anything) and parameters, all of the type computed in. The kind of the
@@ -457,7 +435,7 @@ impl Sheet {
         if !v.dtype.is_half() {
             return v;
         }
-        ShaderExpr::new(&self.0, v.dtype, types::narrowed(v.dtype, &format!("v{}", v.id)), &[v.id])
+        ShaderExpr::new(&self.0, v.dtype, elem::narrowed(v.dtype, &format!("v{}", v.id)), &[v.id])
     }
 
     /// The value after it was stored as `to`.
@@ -465,7 +443,7 @@ impl Sheet {
         if v.dtype == to {
             return v.clone();
         }
-        ShaderExpr::new(&self.0, to, types::convert(v.dtype, to, &format!("v{}", v.id)), &[v.id])
+        ShaderExpr::new(&self.0, to, elem::convert(v.dtype, to, &format!("v{}", v.id)), &[v.id])
     }
 
     /// The statements that compute `roots`, without unused nodes.
@@ -490,7 +468,7 @@ impl Sheet {
                 continue;
             }
             let _ = match n.fusible {
-                Some(dtype) => writeln!(lets, "let v{id} = {}_keep({});", prefix(dtype), n.text),
+                Some(dtype) => writeln!(lets, "let v{id} = {}_keep({});", elem::prefix(dtype), n.text),
                 None => writeln!(lets, "let v{id} = {};", n.text),
             };
         }

@@ -16,7 +16,6 @@
 
 pub mod expr;
 pub mod packed;
-pub mod types;
 #[cfg(test)]
 pub(super) mod validate;
 

@@ -1,6 +1,6 @@
 //! Floats of 16 bits in buffers, two bytes each. Shaders are written for buffers of whole words, in which such an element is the float32
 //! of the same value; `lower` turns their accesses to a packed binding into calls of two functions that widen on loading and round to the
-//! nearest on storing. Not here: rounding between the steps of a program (`types::narrowed`), and which buffer is packed (`Buffer::of`).
+//! nearest on storing. Not here: rounding between the steps of a program (`elem::narrowed`), and which buffer is packed (`Buffer::of`).
 //!
 //! float16 is `array<f16>` where the device has the feature. Everything else is two elements in a `u32`; neighbours that own the halves of
 //! one word may store at the same time, so a written binding is an array of atomics there. WGSL's `f16` cannot hold the bits of a bfloat16,
@@ -28,7 +28,7 @@ impl Packing {
         match dtype {
             DType::F16 => self.float16 |= 1 << slot,
             DType::BF16 => self.bfloat16 |= 1 << slot,
-            DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::F32 | DType::F64 => {}
+            _ => {}
         }
     }
 

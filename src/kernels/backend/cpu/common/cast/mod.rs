@@ -4,7 +4,8 @@
 #[cfg(target_arch = "x86_64")]
 mod half;
 
-use crate::layout::{BF16, DType, F16, Scalar};
+use crate::backend::cpu::elem::by_narrow_integer;
+use crate::layout::{BF16, DType, Element, F16, Scalar};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{InstructionSet, instruction_set};
 use std::mem::MaybeUninit;
@@ -363,149 +364,98 @@ dense! {
     to_bf16: f32 => BF16;
 }
 
+/// The dtype through which elements of `from` become those of `to` where the pair has no loops of its own: one that holds every value of the
+/// first, or every one that the result depends on.
+const fn between(from: DType, to: DType) -> DType {
+    if to.is_narrow() && to.is_float() {
+        DType::F32
+    } else if from.is_narrow() {
+        from.computed()
+    } else if to.is_narrow() {
+        to.computed()
+    } else {
+        DType::I64
+    }
+}
+
+type ConvertTable = [[ConvertFn; DType::COUNT]; DType::COUNT];
+
+/// `convert_strided` by way of `between`, whose two pairs are in the same table.
+///
+/// # Safety
+/// As for `convert_strided`; with `WIDE` the machine has AVX2.
+unsafe fn through<const WIDE: bool, const FROM: usize, const TO: usize>(
+    rows: usize,
+    cols: usize,
+    src: *const u8,
+    ss: (isize, isize),
+    dst: *mut u8,
+    ds: (isize, isize),
+) {
+    let by = const {
+        let by = between(DType::ALL[FROM], DType::ALL[TO]);
+        assert!(by as usize != FROM && by as usize != TO, "a pair without loops needs a dtype between");
+        by
+    };
+    let table = if WIDE { &AVX2 } else { &BASE };
+    // SAFETY: the caller's.
+    unsafe { two_steps(table[FROM][by as usize], table[by as usize][TO], by.size(), (rows, cols), src, ss, dst, ds) }
+}
+
+/// A table of `through` for all pairs of the listed dtypes.
+macro_rules! indirect {
+    ($wide:literal; $all:tt) => {
+        indirect!(@ $wide; $all; $all)
+    };
+    (@ $wide:literal; ($($From:ident)+); $all:tt) => {
+        [$(indirect!(@ $wide $From; $all)),+]
+    };
+    (@ $wide:literal $From:ident; ($($To:ident)+)) => {
+        [$(through::<$wide, { DType::$From as usize }, { DType::$To as usize }> as ConvertFn),+]
+    };
+}
+
+/// Puts `$f` into a table, for pairs of the types that elements of dtypes have in its loops: `type: dtype => type: dtype ..., ...;`.
+macro_rules! direct {
+    ($table:ident, $f:ident; $($S:ty: $From:ident => $($D:ty: $($To:ident)+),+;)+) => {
+        $($($($table[DType::$From as usize][DType::$To as usize] = $f::<$S, $D>;)+)+)+
+    };
+}
+
+macro_rules! table {
+    ($wide:literal, $f:ident) => {{
+        let mut table = indirect!($wide; (Bool U8 I8 I16 I32 I64 F16 BF16 F32 F64));
+        // Elements that stay as they are move by their width.
+        direct! { table, $f;
+            StoredBool: Bool => StoredBool: Bool U8 I8, i32: I32, i64: I64, f32: F32;
+            u8: U8 => StoredBool: Bool, u8: U8 I8, i32: I32, i64: I64, f32: F32;
+            u8: I8 => StoredBool: Bool, u8: U8 I8;
+            i8: I8 => i32: I32, f32: F32;
+            i16: I16 => i16: I16, i32: I32, f32: F32;
+            i32: I32 => StoredBool: Bool, u8: U8 I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64;
+            i64: I64 => StoredBool: Bool, u8: U8 I8, i32: I32, i64: I64, f32: F32, f64: F64;
+            F16: F16 => f32: F32;
+            i16: F16 => i16: F16;
+            BF16: BF16 => f32: F32;
+            i16: BF16 => i16: BF16;
+            f32: F32 => StoredBool: Bool, u8: U8 I8, i16: I16, i32: I32, i64: I64, F16: F16, BF16: BF16, f64: F64;
+            i32: F32 => i32: F32;
+            f64: F64 => StoredBool: Bool, i32: I32, i64: I64, f32: F32;
+            i64: F64 => i64: F64;
+        }
+        table
+    }};
+}
+
+static BASE: ConvertTable = table!(false, base);
+#[cfg(target_arch = "x86_64")]
+static AVX2: ConvertTable = table!(true, avx2);
+#[cfg(not(target_arch = "x86_64"))]
+static AVX2: ConvertTable = BASE;
+
 /// The function that moves elements of `from` to places of `to`.
 #[inline]
 pub fn convert_fn(from: DType, to: DType) -> ConvertFn {
-    macro_rules! table {
-        ($f:ident) => {{
-            // Through a type that holds every value of the first, or every one that the result depends on.
-            macro_rules! through {
-                ($S:ty, $W:ty, $D:ty) => {{
-                    unsafe fn through(rows: usize, cols: usize, src: *const u8, ss: (isize, isize), dst: *mut u8, ds: (isize, isize)) {
-                        // SAFETY: the caller's; this instance was chosen for this machine.
-                        unsafe { two_steps($f::<$S, $W>, $f::<$W, $D>, size_of::<$W>(), (rows, cols), src, ss, dst, ds) }
-                    }
-                    through
-                }};
-            }
-            // In the order of `DType`. An int8 that stays as wide moves as a byte.
-            [
-                [
-                    $f::<StoredBool, StoredBool>,
-                    $f::<StoredBool, StoredBool>,
-                    $f::<StoredBool, StoredBool>,
-                    through!(StoredBool, i32, i16),
-                    $f::<StoredBool, i32>,
-                    $f::<StoredBool, i64>,
-                    through!(StoredBool, f32, F16),
-                    through!(StoredBool, f32, BF16),
-                    $f::<StoredBool, f32>,
-                    through!(StoredBool, i64, f64),
-                ],
-                [
-                    $f::<u8, StoredBool>,
-                    $f::<u8, u8>,
-                    $f::<u8, u8>,
-                    through!(u8, i32, i16),
-                    $f::<u8, i32>,
-                    $f::<u8, i64>,
-                    through!(u8, f32, F16),
-                    through!(u8, f32, BF16),
-                    $f::<u8, f32>,
-                    through!(u8, i64, f64),
-                ],
-                [
-                    $f::<u8, StoredBool>,
-                    $f::<u8, u8>,
-                    $f::<u8, u8>,
-                    through!(i8, i32, i16),
-                    $f::<i8, i32>,
-                    through!(i8, i32, i64),
-                    through!(i8, f32, F16),
-                    through!(i8, f32, BF16),
-                    $f::<i8, f32>,
-                    through!(i8, i32, f64),
-                ],
-                [
-                    through!(i16, i32, StoredBool),
-                    through!(i16, i32, u8),
-                    through!(i16, i32, u8),
-                    $f::<i16, i16>,
-                    $f::<i16, i32>,
-                    through!(i16, i32, i64),
-                    through!(i16, f32, F16),
-                    through!(i16, f32, BF16),
-                    $f::<i16, f32>,
-                    through!(i16, i32, f64),
-                ],
-                [
-                    $f::<i32, StoredBool>,
-                    $f::<i32, u8>,
-                    $f::<i32, u8>,
-                    $f::<i32, i16>,
-                    $f::<i32, i32>,
-                    $f::<i32, i64>,
-                    through!(i32, f32, F16),
-                    through!(i32, f32, BF16),
-                    $f::<i32, f32>,
-                    $f::<i32, f64>,
-                ],
-                [
-                    $f::<i64, StoredBool>,
-                    $f::<i64, u8>,
-                    $f::<i64, u8>,
-                    through!(i64, i32, i16),
-                    $f::<i64, i32>,
-                    $f::<i64, i64>,
-                    through!(i64, f32, F16),
-                    through!(i64, f32, BF16),
-                    $f::<i64, f32>,
-                    $f::<i64, f64>,
-                ],
-                [
-                    through!(F16, f32, StoredBool),
-                    through!(F16, f32, u8),
-                    through!(F16, f32, u8),
-                    through!(F16, f32, i16),
-                    through!(F16, f32, i32),
-                    through!(F16, f32, i64),
-                    $f::<i16, i16>,
-                    through!(F16, f32, BF16),
-                    $f::<F16, f32>,
-                    through!(F16, f32, f64),
-                ],
-                [
-                    through!(BF16, f32, StoredBool),
-                    through!(BF16, f32, u8),
-                    through!(BF16, f32, u8),
-                    through!(BF16, f32, i16),
-                    through!(BF16, f32, i32),
-                    through!(BF16, f32, i64),
-                    through!(BF16, f32, F16),
-                    $f::<i16, i16>,
-                    $f::<BF16, f32>,
-                    through!(BF16, f32, f64),
-                ],
-                [
-                    $f::<f32, StoredBool>,
-                    $f::<f32, u8>,
-                    $f::<f32, u8>,
-                    $f::<f32, i16>,
-                    $f::<f32, i32>,
-                    $f::<f32, i64>,
-                    $f::<f32, F16>,
-                    $f::<f32, BF16>,
-                    $f::<i32, i32>,
-                    $f::<f32, f64>,
-                ],
-                [
-                    $f::<f64, StoredBool>,
-                    through!(f64, i64, u8),
-                    through!(f64, i32, u8),
-                    through!(f64, i32, i16),
-                    $f::<f64, i32>,
-                    $f::<f64, i64>,
-                    through!(f64, f32, F16),
-                    through!(f64, f32, BF16),
-                    $f::<f64, f32>,
-                    $f::<i64, i64>,
-                ],
-            ]
-        }};
-    }
-    static BASE: [[ConvertFn; DType::COUNT]; DType::COUNT] = table!(base);
-    #[cfg(target_arch = "x86_64")]
-    static AVX2: [[ConvertFn; DType::COUNT]; DType::COUNT] = table!(avx2);
     #[cfg(target_arch = "x86_64")]
     if instruction_set() != InstructionSet::Base {
         return match (from, to) {
@@ -549,39 +499,9 @@ impl CastRoute {
     }
 }
 
-/// The number as a narrow dtype (one that is computed in a wider dtype) would store it. Other dtypes leave it unchanged.
+/// The number as a narrow integer dtype (one that is computed in a wider dtype) would store it. Other dtypes leave it unchanged: parameters
+/// of 16-bit floats are seen in float32, as PyTorch's kernels see them.
 #[inline]
 pub fn stored(value: Scalar, dtype: DType) -> Scalar {
-    match dtype {
-        DType::I8 => Scalar::Int(i64::from(scalar_to_i64(value) as i8)),
-        DType::I16 => Scalar::Int(i64::from(scalar_to_i64(value) as i16)),
-        // Parameters of 16-bit floats are seen in float32, as PyTorch's kernels see them.
-        DType::Bool | DType::U8 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => value,
-    }
-}
-
-/// The bytes of a scalar as an element of `dtype`, in the first `dtype.size()` bytes.
-#[inline]
-pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
-    let mut out = [0u8; 8];
-    match dtype {
-        DType::Bool => out[0] = value.to_bool() as u8,
-        DType::U8 => out[0] = scalar_to_i64(value) as u8,
-        DType::I8 => out[0] = scalar_to_i64(value) as u8,
-        DType::I16 => out[..2].copy_from_slice(&(scalar_to_i64(value) as i16).to_ne_bytes()),
-        DType::I32 => out[..4].copy_from_slice(&(scalar_to_i64(value) as i32).to_ne_bytes()),
-        DType::I64 => out = scalar_to_i64(value).to_ne_bytes(),
-        DType::F16 => out[..2].copy_from_slice(&F16::from_f32(value.to_f64() as f32).0.to_ne_bytes()),
-        DType::BF16 => out[..2].copy_from_slice(&BF16::from_f32(value.to_f64() as f32).0.to_ne_bytes()),
-        DType::F32 => out[..4].copy_from_slice(&(value.to_f64() as f32).to_ne_bytes()),
-        DType::F64 => out = value.to_f64().to_ne_bytes(),
-    }
-    out
-}
-
-fn scalar_to_i64(value: Scalar) -> i64 {
-    match value {
-        Scalar::Float(v) => to_i64(v),
-        v => v.to_i64(),
-    }
+    by_narrow_integer!(dtype, S => <S as Element>::of_scalar(value).to_scalar(), _ => value)
 }

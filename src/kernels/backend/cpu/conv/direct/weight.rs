@@ -6,7 +6,7 @@ use super::{STRIP, TASK};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::call::ConvShape;
 use crate::host::interrupt;
 use crate::host::threads::{SharedPointer, parallel_for};

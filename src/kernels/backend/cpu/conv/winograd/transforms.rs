@@ -18,7 +18,7 @@ use crate::backend::cpu::conv::geometry::Strip;
 use crate::backend::cpu::conv::patches::LoadPlan;
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::host::memory::cache_line::prefetch_line;
 use std::ops::Range;
 

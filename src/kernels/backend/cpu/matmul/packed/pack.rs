@@ -4,7 +4,7 @@ use super::tile::panels_of_rows;
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
-use crate::backend::cpu::reduce::reducers::Numeric;
+use crate::backend::cpu::reduce::reducers::Arithmetic;
 use crate::host::memory::cache_line::{LINE, prefetch_line};
 use crate::simd::InstructionSet;
 
