@@ -2,7 +2,7 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, view};
-use crate::backend::cpu::common::sort_keys::{Packed, SortElement};
+use crate::backend::cpu::common::sort_keys::{SortElement, SortKey};
 use crate::backend::cpu::cumulative_extreme::{RowPointers, each_row};
 use crate::backend::cpu::elem::typed;
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
@@ -21,7 +21,7 @@ unsafe fn mode<T: SortElement>((outer, n, inner): (usize, usize, usize), x: *con
         let first = row / inner * n * inner + row % inner;
         // SAFETY: indices stay inside x.
         let element = |i: usize| unsafe { *p.x(first + i * inner) };
-        let mut sorted: Vec<T::Packed> = reserved(n);
+        let mut sorted: Vec<T::SortKey> = reserved(n);
         pack(&mut sorted, n, false, element);
         order(&mut sorted, n);
         let mut best = (0, sorted[0]);

@@ -2,7 +2,7 @@
 
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::common::operands::{around, numbers, output, view};
-use crate::backend::cpu::common::sort_keys::{Packed, SortElement};
+use crate::backend::cpu::common::sort_keys::{SortElement, SortKey};
 use crate::backend::cpu::elem::typed;
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::Sort;
@@ -44,7 +44,7 @@ impl<T> SortPointers<T> {
 
 /// The first `keep` of a row in order, of which the others are left as they come.
 #[inline(never)]
-pub(super) fn order<P: Packed>(row: &mut [P], keep: usize) {
+pub(super) fn order<P: SortKey>(row: &mut [P], keep: usize) {
     // Rows of so many elements are sorted with checks for interrupts.
     if row.len() < LONG {
         if keep < row.len() && keep > 0 {
@@ -64,7 +64,7 @@ pub(super) fn order<P: Packed>(row: &mut [P], keep: usize) {
 }
 
 /// Puts the elements of a row into `packed`. `element` gives that of a position.
-pub(super) fn pack<T: SortElement>(packed: &mut Vec<T::Packed>, n: usize, descending: bool, element: impl Fn(usize) -> T) {
+pub(super) fn pack<T: SortElement>(packed: &mut Vec<T::SortKey>, n: usize, descending: bool, element: impl Fn(usize) -> T) {
     packed.clear();
     for from in (0..n).step_by(LONG) {
         packed.extend((from..n.min(from + LONG)).map(|i| element(i).packed(descending, i)));
@@ -90,7 +90,7 @@ unsafe fn sort<T: SortElement>(part: Sort, (outer, n, inner): (usize, usize, usi
     let together = (TASK / (8 * n).max(1)).max(1);
     let Sort { descending, keep, .. } = part;
     parallel_for(jobs.div_ceil(together), |t| {
-        let mut row: Vec<T::Packed> = reserved(n);
+        let mut row: Vec<T::SortKey> = reserved(n);
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, c) = (job / inner, job % inner);
             // SAFETY: indices stay inside x.

@@ -2,13 +2,13 @@
 //! decide between equal elements, and a comparison is one of integers.
 
 /// A key above a position of 32 bits.
-pub(in crate::backend::cpu) trait Packed: Copy + Ord {
+pub(in crate::backend::cpu) trait SortKey: Copy + Ord {
     fn position(self) -> usize;
     /// Whether the elements are equal.
     fn is_like(self, other: Self) -> bool;
 }
 
-impl Packed for u64 {
+impl SortKey for u64 {
     #[inline(always)]
     fn position(self) -> usize {
         self as u32 as usize
@@ -19,7 +19,7 @@ impl Packed for u64 {
     }
 }
 
-impl Packed for u128 {
+impl SortKey for u128 {
     #[inline(always)]
     fn position(self) -> usize {
         self as u32 as usize
@@ -32,21 +32,21 @@ impl Packed for u128 {
 
 /// An element that can be sorted: nan is larger than everything, and both zeros are equal.
 pub(in crate::backend::cpu) trait SortElement: Copy {
-    type Packed: Packed;
+    type SortKey: SortKey;
     /// The element at this position; `descending` turns the order of elements, not that of positions.
-    fn packed(self, descending: bool, position: usize) -> Self::Packed;
+    fn packed(self, descending: bool, position: usize) -> Self::SortKey;
     fn is_nan(self) -> bool;
 }
 
 macro_rules! sort_elements {
-    ($($T:ty as $Key:ty => $Packed:ty, |$x:ident| $key:expr, $nan:expr;)+) => {
+    ($($T:ty as $Key:ty => $SortKey:ty, |$x:ident| $key:expr, $nan:expr;)+) => {
         $(impl SortElement for $T {
-            type Packed = $Packed;
+            type SortKey = $SortKey;
             #[inline(always)]
-            fn packed(self, descending: bool, position: usize) -> $Packed {
+            fn packed(self, descending: bool, position: usize) -> $SortKey {
                 let $x = self;
                 let key: $Key = $key;
-                <$Packed>::from(if descending { !key } else { key }) << 32 | <$Packed>::from(position as u32)
+                <$SortKey>::from(if descending { !key } else { key }) << 32 | <$SortKey>::from(position as u32)
             }
             #[inline(always)]
             fn is_nan(self) -> bool {

@@ -3,7 +3,7 @@
 use crate::backend::contract::{Memory, Operand, View};
 use crate::backend::cpu::common::operands::{DenseOperand, result, view};
 use crate::backend::cpu::copy;
-use crate::backend::cpu::elem::by_narrow_float;
+use crate::backend::cpu::elem::{Loops, by_narrow_float, loops};
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::random::{Bits, Exponential, Normal, Uniform, fill};
 use crate::call::{Distribution, Random, below};
@@ -37,10 +37,10 @@ impl CpuFamily for Random {
         }
         macro_rules! hits {
             ($hit:expr) => {
-                match out.dtype {
-                    DType::Bool | DType::U8 | DType::I8 => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
-                    DType::F32 => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
-                    DType::I16 | DType::I32 | DType::I64 | DType::F16 | DType::BF16 | DType::F64 => return through(DType::U8),
+                match loops(out.dtype) {
+                    Some(Loops::U8 | Loops::I8) => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
+                    Some(Loops::F32) => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
+                    _ => return through(DType::U8),
                 }
             };
         }
@@ -104,12 +104,10 @@ impl CpuFamily for Random {
             }
             Distribution::Integers { from, range } => {
                 let at = move |_: usize, b: u64| from.wrapping_add(below(b, range) as i64);
-                match out.dtype {
-                    DType::I32 => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
-                    DType::I64 => go!(i64, u64, Bits, at),
-                    DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
-                        return through(DType::I64);
-                    }
+                match loops(out.dtype) {
+                    Some(Loops::I32) => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
+                    Some(Loops::I64) => go!(i64, u64, Bits, at),
+                    _ => return through(DType::I64),
                 }
             }
         }
