@@ -9,7 +9,7 @@ use crate::backend::contract::{
 };
 use crate::backend::cpu::common::strided::collapse;
 use crate::backend::cpu::common::{operands, widened};
-use crate::call::{ConvPass, NormPass, Request};
+use crate::call::{NormPass, Request};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc;
 use crate::host::memory::raw_slice::RawSlice;
@@ -79,7 +79,7 @@ impl Backend for Cpu {
     fn takes_epilogue(&self, request: &Request, ins: &[View<'_>]) -> bool {
         match (request, ins) {
             (Request::Gemm, [a, b, ..]) => matmul::compute::is_packed([*a, *b]),
-            (Request::Conv(c), [x, ..]) => !matches!(c.pass, ConvPass::Weight) && x.dtype.is_float() && conv::is_packed(&c.shape),
+            (Request::Conv(c), [x, ..]) => x.dtype.is_float() && conv::takes_epilogue(c.pass, &c.shape),
             _ => false,
         }
     }

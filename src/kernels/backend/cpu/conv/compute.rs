@@ -1,10 +1,12 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, Program, View};
+use crate::backend::cpu::algorithms::runs;
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::common::operands::{DenseOperand, runner, typed, view};
 use crate::backend::cpu::common::widened;
 use crate::backend::cpu::conv;
+use crate::backend::cpu::conv::algorithms::PLAIN;
 use crate::call::{Conv, ConvPass, Request};
 use crate::error::Result;
 use crate::layout::{BF16, DType, F16};
@@ -60,17 +62,18 @@ pub(in crate::backend::cpu) unsafe fn compute(
                 unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast(), epilogue) }
             }};
         }
-        let done = match out.dtype {
+        let ran = match out.dtype {
             DType::F32 => floats!(f32, f32),
             DType::F64 => floats!(f64, f64),
             DType::F16 => floats!(f32, F16),
             DType::BF16 => floats!(f32, BF16),
-            _ => false,
+            _ => None,
         };
-        if done {
+        if ran.is_some() {
             return Ok(());
         }
         if !out.dtype.is_half() {
+            runs(PLAIN);
             typed!(out.dtype, T => {
                 let (a, b, bias, to) = (from(0).cast::<T>(), from(1).cast::<T>(), from(2).cast::<T>(), out.ptr().cast::<T>());
                 // SAFETY: as above.

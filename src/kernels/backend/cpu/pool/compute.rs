@@ -1,8 +1,10 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::algorithms::runs;
 use crate::backend::cpu::common::operands::{DenseOperand, float, malformed, not_floating, output, typed, view};
 use crate::backend::cpu::pool;
+use crate::backend::cpu::pool::algorithms::ROWS;
 use crate::call::{Pool, PoolPass};
 use crate::error::Result;
 use crate::layout::DType;
@@ -30,7 +32,10 @@ pub(in crate::backend::cpu) unsafe fn compute(p: &Pool, ins: &[Operand<'_>], out
                 match out.dtype {
                     DType::F32 => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
                     DType::F64 => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
-                    _ => typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?),
+                    _ => {
+                        runs(ROWS);
+                        typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?);
+                    }
                 }
             }
             PoolPass::MaxAdjoint if views[1].dtype == DType::U8 => {
@@ -40,7 +45,10 @@ pub(in crate::backend::cpu) unsafe fn compute(p: &Pool, ins: &[Operand<'_>], out
             PoolPass::Average(divisor) => match out.dtype {
                 DType::F32 => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
                 DType::F64 => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
-                DType::I64 => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                DType::I64 => {
+                    runs(ROWS);
+                    pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast());
+                }
                 d => return Err(not_floating(d)),
             },
             PoolPass::AverageAdjoint(divisor) => {
