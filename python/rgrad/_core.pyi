@@ -2348,7 +2348,7 @@ def _profiler_events(first: Any) -> _tuple[list[_tuple[Any, ...]], _int]:
     thread, the number of the event around it (or None), sequence number (or -1), site, inputs (shapes and dtypes,
     or None), shapes of the outputs (or None), floating point
     operations (0 where the shapes tell them), bytes held (CPU and
-    devices, at the start and at the end), steps of a program (names and sites, or None).
+    devices, at the start and at the end), steps of a program (names and sites, or None), names of kernels.
     """
 
 def _profiler_is_on() -> _bool:

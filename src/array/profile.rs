@@ -6,6 +6,7 @@
 
 use crate::array::lock_order::TableLock;
 use crate::host::device_times::{self, DeviceRun, DeviceTimes};
+use crate::host::kernel_names;
 use crate::host::memory::alloc::memory_allocated;
 use crate::layout::{DType, Dims};
 use std::borrow::Cow;
@@ -79,6 +80,8 @@ pub struct ProfileEvent {
     pub memory: [HeldBytes; 2],
     /// The operations of a program, with their lines.
     pub steps: Option<Box<[(&'static str, u32)]>>,
+    /// The kernels that ran inside of it and of no other event, of families that have several.
+    pub kernels: Vec<&'static str>,
 }
 
 /// What one or several profilers of a thread record.
@@ -149,6 +152,7 @@ pub fn start(options: u8) -> usize {
     origin();
     ACTIVE.with_borrow_mut(|active| {
         let active = active.get_or_insert_with(|| {
+            kernel_names::watch(Some(kernel_ran));
             let events = TableLock::new(Vec::with_capacity(1024));
             let session = ProfileSession { events, device_runs: TableLock::new(Vec::new()), options: AtomicU8::new(0) };
             ActiveProfile { session: Arc::new(session), users: 0, open: Vec::new() }
@@ -166,7 +170,10 @@ pub fn stop() -> bool {
             a.users -= 1;
             None
         }
-        _ => active.take(),
+        _ => {
+            kernel_names::watch(None);
+            active.take()
+        }
     });
     ended.is_none() && is_on()
 }
@@ -183,6 +190,7 @@ pub fn session() -> Option<Arc<ProfileSession>> {
 
 /// Makes `session` the one of this thread, until `stop`.
 pub fn join(session: Arc<ProfileSession>) {
+    kernel_names::watch(Some(kernel_ran));
     ACTIVE.set(Some(ActiveProfile { session, users: 1, open: Vec::new() }));
 }
 
@@ -261,6 +269,7 @@ impl ActiveProfile {
             flops: known.flops,
             memory: [from.held; 2],
             steps: known.steps,
+            kernels: Vec::new(),
         });
         Some(at)
     }
@@ -287,6 +296,23 @@ pub fn ran(kind: ProfileKind, name: Cow<'static, str>, from: Moment, known: Even
             e.end = to.time;
             e.memory[1] = to.held;
             e.outputs = outputs;
+        }
+    });
+}
+
+/// A kernel runs inside of the innermost open event of this thread.
+fn kernel_ran(name: &'static str) {
+    let add = |a: &ActiveProfile| {
+        let mut events = a.session.events.lock();
+        if let Some(e) = a.open.last().and_then(|at| events.get_mut(*at as usize)) {
+            e.kernels.push(name);
+        }
+    };
+    let _ = ACTIVE.try_with(|active| {
+        if let Ok(active) = active.try_borrow()
+            && let Some(a) = &*active
+        {
+            add(a);
         }
     });
 }

@@ -60,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // Before anything is computed: later there would be no one to tell.
     crate::simd::choose().map_err(crate::error::Error::from)?;
     crate::host::threads::choose().map_err(crate::error::Error::from)?;
+    crate::backend::cpu::algorithms::choose().map_err(crate::error::Error::from)?;
     host::register();
     crate::host::memory::alloc::register_release(runtime::allocator::release_idle);
     runtime::register(m)?;

@@ -187,6 +187,7 @@ class _Found:
     flops: int
     memory: tuple[int, int, int, int]
     steps: list[tuple[str, int]] | None
+    kernels: list[str]
     function: str
     #: The inputs of the operation that was dispatched; `inputs` may have the arguments of the function around it.
     operands: list[tuple[list[int], str]] | None
@@ -200,6 +201,7 @@ class _Found:
         self.outputs = child.outputs if self.outputs is None else self.outputs
         self.flops = self.flops or child.flops
         self.operands = child.operands
+        self.kernels += child.kernels
         self.sequence = child.sequence if self.sequence < 0 else self.sequence
         self.site = self.site or child.site
         if self.kind == FUNCTION:
@@ -210,7 +212,7 @@ class _Found:
 def _found(raw: Iterable[tuple[Any, ...]], until: int) -> list[_Found]:
     """The events of the recorder as objects."""
     found: list[_Found] = []
-    for kind, name, start, end, thread, parent, sequence, site, inputs, outputs, flops, memory, steps in raw:
+    for kind, name, start, end, thread, parent, sequence, site, inputs, outputs, flops, memory, steps, kernels in raw:
         shown = name
         if kind in (FUNCTION, OPERATION):
             shown = _operation_name(name)
@@ -235,6 +237,7 @@ def _found(raw: Iterable[tuple[Any, ...]], until: int) -> list[_Found]:
             flops,
             memory,
             steps,
+            kernels,
             name,
             inputs if kind == OPERATION else None,
         )
@@ -301,7 +304,8 @@ def operations(recording: Recording) -> list[Counted]:
     by_sequence: dict[int, Counted] = {}
     with_kernel: dict[int, Counted] = {}
     running: dict[int, int] = {}
-    for at, (kind, name, start, _, _, parent, sequence, _, inputs, outputs, flops, _, _) in enumerate(recording.raw):
+    for at, raw in enumerate(recording.raw):
+        kind, name, start, _, _, parent, sequence, _, inputs, outputs, flops, *_ = raw
         inside = running.get(parent, -1) if parent is not None else -1
         running[at] = sequence if kind == BACKWARD else inside
         if kind == OPERATION:
@@ -366,6 +370,8 @@ def events(recording: Recording, use_device: str | None) -> list[FunctionEvent]:
             is_user_annotation=found.kind == USER,
         )
         event.output_shapes = found.outputs or []
+        # Once each, in the order in which they ran.
+        event.kernel = ", ".join(dict.fromkeys(found.kernels))
         if recording.flops and found.kind == OPERATION:
             operands = [shape for shape, _ in found.operands or ()]
             event.flops = operation_flops(found.function, operands, event.output_shapes, found.flops)

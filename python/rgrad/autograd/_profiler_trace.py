@@ -91,6 +91,8 @@ def _arguments(event: FunctionEvent) -> dict[str, Any]:
         shown["Input type"] = event.input_dtypes
     if event.flops:
         shown["Flops"] = event.flops
+    if event.kernel:
+        shown["Kernel"] = event.kernel
     if event.stack:
         shown["Call stack"] = event.stack
     if event.operations:

@@ -99,8 +99,9 @@ class FunctionEvent(FormattedTimesMixin):
 
     Besides its parameters it has ``cpu_children`` (the events directly inside of it), ``cpu_parent`` (the one around
     it), ``time_range``, ``count`` (1), and, beyond PyTorch's: ``output_shapes``, the shapes of the results of an
-    operation, ``operations``, for a deferred program its operations in order, each a pair of name and line, and
-    ``launched_by``, for what a device ran the operation that asked for it.
+    operation, ``operations``, for a deferred program its operations in order, each a pair of name and line,
+    ``launched_by``, for what a device ran the operation that asked for it, and ``kernel``, the algorithm that computed
+    it on the CPU where there are several (``"conv.winograd"``; several with commas between them, else empty).
 
     Args:
         id: A number, unique in one profile.
@@ -184,6 +185,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.input_shapes: Any = [] if input_shapes is None else input_shapes
         self.input_dtypes: list[str] = [] if input_dtypes is None else input_dtypes
         self.output_shapes: list[list[int]] = []
+        self.kernel = ""
         self.concrete_inputs: list[Any] = [] if concrete_inputs is None else concrete_inputs
         self.kwinputs: dict[str, Any] = {} if kwinputs is None else kwinputs
         self.stack: list[str] = [] if stack is None else stack

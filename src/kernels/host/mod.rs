@@ -4,6 +4,7 @@
 pub mod device;
 pub mod device_times;
 pub mod interrupt;
+pub mod kernel_names;
 pub mod language;
 pub mod live_memory;
 pub mod lock_order;

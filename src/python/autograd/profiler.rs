@@ -68,7 +68,7 @@ fn _profiler_range(name: String) -> Option<ProfilerRange> {
 /// This thread's events from number ``first`` on, and the time. An event is a tuple: kind, name, start and end in nanoseconds (0 while it is open),
 /// thread, the number of the event around it (or None), sequence number (or -1), site, inputs (shapes and dtypes, or None), shapes of the outputs (or None), floating point
 /// operations (0 where the shapes tell them), bytes held (CPU and
-/// devices, at the start and at the end), steps of a program (names and sites, or None).
+/// devices, at the start and at the end), steps of a program (names and sites, or None), names of kernels.
 #[pyfunction]
 #[pyo3(signature = (first))]
 fn _profiler_events(py: Python<'_>, first: usize) -> PyResult<(Py<PyList>, u64)> {
@@ -90,7 +90,7 @@ fn _profiler_events(py: Python<'_>, first: usize) -> PyResult<(Py<PyList>, u64)>
         let memory = (cpu, device, cpu_after, device_after);
         let times = (e.kind as u8, e.name.as_ref(), e.start, e.end).into_pyobject(py)?;
         let places = (e.thread, parent, sequence, e.site, inputs, outputs, e.flops, memory, e.steps.map(Vec::from)).into_pyobject(py)?;
-        list.append(times.add(places)?)?;
+        list.append(times.add(places)?.add((e.kernels,))?)?;
     }
     Ok((list.unbind(), until))
 }

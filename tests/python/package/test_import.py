@@ -97,7 +97,7 @@ print("done")
     assert done.stdout.strip() == "done", done.stderr
 
 
-def imported_with(isa: str) -> subprocess.CompletedProcess[str]:
+def imported_with(isa: str = "", kernel: str = "") -> subprocess.CompletedProcess[str]:
     code = """
 try:
     import rgrad
@@ -107,7 +107,9 @@ else:
     print(rgrad.ones(5).sum().item(), rgrad.backends.cpu.get_cpu_capability())
 """
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=os.environ | {"RGRAD_ISA": isa}, capture_output=True, text=True, check=True)
+    return subprocess.run(
+        command, env=os.environ | {"RGRAD_ISA": isa, "RGRAD_KERNEL": kernel}, capture_output=True, text=True, check=True
+    )
 
 
 @pytest.mark.parametrize("name", ["avx", "AVX2", "avx2 ", "0"])
@@ -117,6 +119,15 @@ def test_an_instruction_set_that_nobody_knows_is_an_error(name: str) -> None:
     assert message.startswith(
         f'RGRAD_ISA="{name}" is no instruction set: expected base, avx2 or avx512. Unset RGRAD_ISA'
     )
+
+
+@pytest.mark.parametrize("names", ["conv", "conv.Plain", "conv.plain,", "matmul.gemm, conv.plain"])
+def test_a_kernel_that_nobody_knows_is_an_error_that_lists_all(names: str) -> None:
+    kind, _, builtin, message = imported_with(kernel=names).stdout.strip().split("|")
+    assert (kind, builtin) == ("ArgumentValueError", "ValueError")
+    assert message.startswith(f'RGRAD_KERNEL="{names}": ')
+    assert "conv.disjoint, conv.depthwise" in message
+    assert imported_with(kernel="conv.plain,matmul.gemm").stdout.startswith("5.0 ")
 
 
 def test_instruction_sets_of_this_machine_are_taken_and_others_are_errors() -> None:

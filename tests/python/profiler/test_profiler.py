@@ -133,6 +133,29 @@ def test_without_gradients_there_is_no_sequence_number() -> None:
     assert {e.sequence_nr for e in recorded(work)} == {-1}
 
 
+def test_events_have_the_kernel_that_computed_them() -> None:
+    x, w = rgrad.ones(2, 5, 9, 9), rgrad.ones(7, 5, 3, 3, requires_grad=True)
+    a = rgrad.ones(40, 50, requires_grad=True)
+    known = ("conv.", "matmul.", "pool.")
+
+    def work() -> None:
+        y = rgrad.nn.functional.conv2d(x, w, padding=1)
+        y.sum().backward()
+        (a @ rgrad.ones(50, 60)).sum().backward()
+        rgrad.nn.functional.max_pool2d(x, 2)
+        x + x
+
+    kernels = {event.name: event.kernel for event in recorded(work)}
+    families = {name: kernel for name, kernel in kernels.items() if kernel}
+    assert all(kernel.startswith(known) for kernel in families.values())
+    assert families["aten::convolution"].startswith("conv.")
+    assert families["aten::convolution_backward"].startswith("conv.")
+    assert families["aten::matmul"].startswith("matmul.")
+    assert families["aten::max_pool2d"].startswith("pool.")
+    assert not kernels["aten::add"]
+    assert not kernels["aten::sum"]
+
+
 def test_a_deferred_program_is_one_event_that_lists_its_operations_and_lines() -> None:
     x = rgrad.randn(400, 400)
 

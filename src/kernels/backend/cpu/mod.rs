@@ -1,6 +1,7 @@
 //! The CPU backend: one module or folder for each family of requests, and what they share (`common`). `elem` has the dtypes. `backend` implements the contract. In
 //! each family `compute` prepares the kernels' arguments from the operands. Not here: shapes and dtypes of results (`ops`), and the decision when a program runs (`array`).
 
+pub mod algorithms;
 pub mod arg_reduce;
 pub mod attention;
 pub mod backend;

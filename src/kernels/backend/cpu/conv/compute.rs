@@ -1,10 +1,12 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, Program, View};
+use crate::backend::cpu::algorithms::runs;
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::common::operands::{DenseOperand, output, runner, view};
 use crate::backend::cpu::common::widened;
 use crate::backend::cpu::conv;
+use crate::backend::cpu::conv::algorithms::PLAIN;
 use crate::backend::cpu::elem::{is_widened, typed};
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::call::{Conv, ConvPass, Request};
@@ -55,17 +57,18 @@ unsafe fn compute(c: &Conv, ins: &[Operand<'_>], out: View<'_>, epilogue: Option
                 unsafe { conv::floats::<$T, $S>(instruction_set(), c.pass, &c.shape, ins, out.ptr().cast(), epilogue) }
             }};
         }
-        let done = match out.dtype {
+        let ran = match out.dtype {
             DType::F32 => floats!(f32, f32),
             DType::F64 => floats!(f64, f64),
             DType::F16 => floats!(f32, F16),
             DType::BF16 => floats!(f32, BF16),
-            _ => false,
+            _ => None,
         };
-        if done {
+        if ran.is_some() {
             return Ok(());
         }
         if !is_widened(out.dtype) {
+            runs(PLAIN);
             typed!(out.dtype, T => {
                 let (a, b, bias, to) = (from(0).cast::<T>(), from(1).cast::<T>(), from(2).cast::<T>(), out.ptr().cast::<T>());
                 // SAFETY: as above.
@@ -88,7 +91,7 @@ impl CpuFamily for Conv {
     const NARROW: NarrowElements = NarrowElements::Taken;
 
     fn takes_epilogue(&self, ins: &[View<'_>]) -> bool {
-        ins.first().is_some_and(|x| x.dtype.is_float()) && conv::is_packed(&self.shape)
+        ins.first().is_some_and(|x| x.dtype.is_float()) && conv::takes_epilogue(self.pass, &self.shape)
     }
 
     unsafe fn compute(c: &Conv, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

@@ -2,9 +2,11 @@
 //! Images are copied with their padding and with channels as neighbours, and so are results on their way back. Both copies are squares that are
 //! transposed in registers; they take less time than rows that end amid a vector, or that a stride takes apart.
 
+use super::algorithms::{ImagePass, Results};
 use super::gather::{Gather, GatherPhase};
 use super::geometry::{Axis, Patches};
 use super::patches::{clear, reserve, widen};
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::common::in_lanes::{COPY, PaddedRows, copy_in, copy_out};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
@@ -20,16 +22,20 @@ const TASK: usize = 1 << 18;
 /// The most positions that are summed up at once: with a weight they fit the registers of AVX2.
 const AT_ONCE: usize = 12;
 
-/// The phase, if it is computed in this way. Two Zen 3 cores took 0.2 to 0.95 of the time of `direct`, for 7x7 to 224x224 positions and 3x3 to
-/// 13x13 taps, and about as much for 31x31.
-pub(super) fn fits<'a, T: CoreNumber>(g: &Gather<'a, T>) -> Option<&'a GatherPhase> {
-    let [f] = g.phases else { return None };
+/// The phase. Two Zen 3 cores took 0.2 to 0.95 of the time of `direct`, for 7x7 to 224x224 positions and 3x3 to 13x13 taps, and about as much for
+/// 31x31.
+pub(super) fn plan<'p, T: CoreNumber, S: StoredAs<T>>(call: &'p ImagePass<'_, T, S>, asked: Asked) -> Result<&'p GatherPhase, Why> {
+    let g = call.sizes(asked)?;
+    let [f] = g.phases else { return Err("there are several phases") };
     let (p, (_, lanes)) = (&f.patches, widths::<T>(g.isa));
     let [a, _, c] = &p.axes;
-    let is_depthwise = (g.rows, g.channels) == (1, 1) && g.groups >= lanes && p.taps() > 0 && p.positions() > 0;
+    needs((g.rows, g.channels) == (1, 1) && p.taps() > 0 && p.positions() > 0, "groups have several channels")?;
+    asked.gains(g.groups >= lanes, "there are fewer channels than lanes of a vector")?;
     let has_one_plane = (a.out, a.size) == (1, 1) && a.taps[..] == [(0, 0)];
-    let fits = is_depthwise && has_one_plane && f.places.step == [1; 3] && c.stride <= 2 && g.isa != InstructionSet::Base;
-    (fits && rows_of(p, &(0..1)).size() * lanes <= COPY).then_some(f)
+    needs(has_one_plane && f.places.step == [1; 3] && c.stride <= 2, "there are several planes, or steps beyond 2")?;
+    needs(g.isa != InstructionSet::Base, "there are no loops without AVX2")?;
+    needs(rows_of(p, &(0..1)).size() * lanes <= COPY, "rows are too long for a copy")?;
+    Ok(f)
 }
 
 /// The part of an image that some rows of positions read.
@@ -47,11 +53,9 @@ struct DepthwiseTask {
     rows: Range<usize>,
 }
 
-/// As `Gather::run`, without knowing whether results are finite.
-///
 /// # Safety
-/// As for `Gather::run`; the phase is that of `fits`.
-pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &GatherPhase, x: *const S, y: *mut S) {
+/// As for `Gather::run`; the phase is that of `plan`.
+pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &GatherPhase, x: *const S, y: *mut S) -> Results {
     let p = &f.patches;
     let [_, b, c] = &p.axes;
     let (taps, (_, lanes)) = (p.taps(), widths::<T>(g.isa));
@@ -88,6 +92,7 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
         // SAFETY: each task has results of its own; the rest is the caller's promise.
         unsafe { task(g, f, &tasks[t], &weights, x.get(), y.get()) };
     });
+    Results::Unseen
 }
 
 /// # Safety

@@ -1,26 +1,20 @@
 //! Convolutions whose kernel is as large as their stride, so that patches cover the image, each element once: a product of weights and patches
 //! alone. The forward pass copies patches into rows; the gradient of the image multiplies all taps at once, and puts the results where they go.
 
+use super::algorithms::{DISJOINT_CHANNELS, DISJOINT_FEW, DISJOINT_LONG, DISJOINT_RESULTS, DISJOINT_TAPS, ImagePass};
 use super::numel;
 use super::patches::reserve;
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
 use crate::backend::cpu::common::epilogue::{Epilogue, ImageEpilogue};
 use crate::backend::cpu::matmul::packed::{self, Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
+use crate::backend::cpu::matmul::stored_as::StoredAs;
 use crate::backend::cpu::matmul::{Mat, in_batches};
 use crate::call::ConvShape;
 use crate::host::threads::{SharedPointer, parallel_for};
 use crate::simd::InstructionSet;
 use std::ops::Range;
 
-/// The fewest channels of the result of the forward pass: of fewer, products are too small.
-const RESULTS: usize = 4;
-/// The fewest taps of a row, and the most channels of the image, with which copying patches pays in the forward pass.
-const LONG: usize = 4;
-const CHANNELS: usize = 8;
-/// Kernels of more taps always take this path in the gradient. For those of 2x2 Winograd's form is faster, unless all images together have few
-/// positions.
-const TAPS: usize = 4;
-const FEW: usize = 128;
 /// Positions that a task of the gradient has at least, where there are as many.
 const POSITIONS: usize = 128;
 /// Results of a task of the gradient, which stay in the second cache until they are put where they go.
@@ -41,22 +35,21 @@ pub(super) struct DisjointPass<'a, T> {
 // SAFETY: each task writes results of its own; the rest is only read.
 unsafe impl<T> Sync for DisjointPass<'_, T> {}
 
-/// Whether patches cover the image, and there is enough to multiply.
-fn fits(isa: InstructionSet, s: &ConvShape) -> bool {
+pub(super) fn plan<T: CoreNumber, S: StoredAs<T>>(call: &ImagePass<'_, T, S>, asked: Asked) -> Result<(), Why> {
+    let s = call.shape;
+    call.is_worth(asked)?;
+    needs(S::SAME, "elements are not the numbers")?;
     let is_covered = (0..3).all(|d| {
         (s.stride[d], s.padding[d], s.input[d]) == (s.kernel[d], 0, s.output[d] * s.kernel[d]) && (s.dilation[d] == 1 || s.kernel[d] == 1)
     });
-    is_covered && s.kernel[2] > 1 && s.out_channels >= RESULTS && s.in_channels > 0 && isa != InstructionSet::Base
-}
-
-/// Whether the forward pass is faster in this way.
-pub(super) fn fits_forward(isa: InstructionSet, s: &ConvShape) -> bool {
-    fits(isa, s) && s.kernel[2] >= LONG && s.in_channels <= CHANNELS
-}
-
-/// Whether the gradient of the image is.
-pub(super) fn fits_input(isa: InstructionSet, s: &ConvShape) -> bool {
-    fits(isa, s) && (numel(s.kernel) > TAPS || s.batch * numel(s.output) <= FEW)
+    needs(is_covered && s.kernel[2] > 1, "patches do not cover the image, each element once")?;
+    needs(call.isa != InstructionSet::Base, "products are packed with AVX2 and up alone")?;
+    asked.gains(s.out_channels >= DISJOINT_RESULTS, "there are few channels of the result")?;
+    if call.is_forward() {
+        asked.gains(s.kernel[2] >= DISJOINT_LONG && s.in_channels <= DISJOINT_CHANNELS, "copies of patches would cost too much")
+    } else {
+        asked.gains(numel(s.kernel) > DISJOINT_TAPS || s.batch * numel(s.output) <= DISJOINT_FEW, "there are few taps for many positions")
+    }
 }
 
 impl<T: CoreNumber> DisjointPass<'_, T> {

@@ -2,10 +2,12 @@
 //! channels at a time. Weights are read as they lie, in any order. Patches are either shifts of the image with its padding, with columns
 //! between the rows that belong to no position, or packed as they are needed.
 
+use super::algorithms::{ImagePass, Results};
 use super::geometry::{Patches, Places, Strip};
 use super::layout::{BlockMemory, PatchLayout};
 use super::pairs::{are_a_pair, interleave};
 use super::patches::{clear, reserve};
+use crate::backend::cpu::algorithms::{Asked, Why};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, multiply};
@@ -32,7 +34,7 @@ pub(super) const STRIP: usize = 1 << 17;
 
 /// Where the weights of a phase lie: the first one, strides of groups, rows and channels, and the place of each tap.
 #[derive(Debug, Clone)]
-pub(super) struct WeightPlaces {
+pub(in crate::backend::cpu) struct WeightPlaces {
     pub start: usize,
     pub group: usize,
     pub row: usize,
@@ -47,19 +49,20 @@ impl WeightPlaces {
 }
 
 /// The patches of one phase, where its results go, and which weights it takes.
-pub(super) struct GatherPhase {
+pub(in crate::backend::cpu) struct GatherPhase {
     pub patches: Patches,
     pub places: Places,
     pub weights: WeightPlaces,
 }
 
 /// For each group: `rows` channels of the result from `channels` of the image.
-pub(super) struct Gather<'a, T> {
+pub(in crate::backend::cpu) struct Gather<'a, T> {
     pub isa: InstructionSet,
     pub groups: usize,
     pub rows: usize,
     pub channels: usize,
     pub phases: &'a [GatherPhase],
+    /// Null, as the bias, where an algorithm is planned.
     pub weights: *const T,
     /// One for each row of each group; may be null.
     pub bias: *const T,
@@ -68,6 +71,11 @@ pub(super) struct Gather<'a, T> {
 }
 // SAFETY: only read.
 unsafe impl<T> Sync for Gather<'_, T> {}
+
+/// Every pass with phases.
+pub(super) fn plan<T: CoreNumber, S: StoredAs<T>>(call: &ImagePass<'_, T, S>, asked: Asked) -> Result<(), Why> {
+    call.sizes(asked).map(|_| ())
+}
 
 /// A part of the result.
 struct GatherTask {
@@ -82,8 +90,8 @@ struct GatherTask {
 impl<T: CoreNumber> Gather<'_, T> {
     /// # Safety
     /// `x` has the images of the patches with `groups * channels` channels each, `y` those of the places with `groups * rows`; nothing else
-    /// reads or writes y. True means that all results are finite.
-    pub unsafe fn run<S: StoredAs<T>>(&self, x: *const S, y: *mut S) -> bool {
+    /// reads or writes y.
+    pub unsafe fn run<S: StoredAs<T>>(&self, x: *const S, y: *mut S) -> Results {
         let tasks = self.tasks(S::SAME);
         let (x, y) = (SharedPointer::new(x), SharedPointer::new(y));
         let is_finite = AtomicBool::new(true);
@@ -94,7 +102,7 @@ impl<T: CoreNumber> Gather<'_, T> {
                 is_finite.store(false, Ordering::Relaxed);
             }
         });
-        is_finite.into_inner()
+        Results::seen(is_finite.into_inner())
     }
 
     fn tasks(&self, same: bool) -> Vec<GatherTask> {

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// One dimension: position `o` and tap `t` meet at element `o * stride + taps[t].0` of `size`; outside there are zeros.
 #[derive(Debug, Clone)]
-pub(super) struct Axis {
+pub(in crate::backend::cpu) struct Axis {
     /// Positions.
     pub out: usize,
     pub stride: usize,
@@ -31,7 +31,7 @@ impl Axis {
 
 /// The grid of positions, the taps, and the image that they read.
 #[derive(Debug, Clone)]
-pub(super) struct Patches {
+pub(in crate::backend::cpu) struct Patches {
     pub batch: usize,
     pub axes: [Axis; 3],
     /// Elements between the images of a batch.
@@ -40,7 +40,7 @@ pub(super) struct Patches {
 
 /// Where the results of a grid go: position `o` of dimension `d` to `first[d] + o * step[d]` of an image of these sizes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places {
+pub(in crate::backend::cpu) struct Places {
     pub sizes: [usize; 3],
     pub first: [usize; 3],
     pub step: [usize; 3],

@@ -1,9 +1,11 @@
 //! As `Gather::run`, for kernels of one tap, whose patches are the image itself: they are packed channel by channel, in the order of memory,
 //! once for all tasks that multiply them. Packing for each task would read a little of each of many pages.
 
+use super::algorithms::{ImagePass, Results};
 use super::gather::{Gather, GatherPhase, ROWS, STRIP, TASKS, WORTH, runs};
 use super::geometry::Strip;
 use super::patches::{LoadPlan, PackedRows, clear, fill, pack, reserve};
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{Depth, PanelProduct, block_depth, multiply};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -16,17 +18,19 @@ const PACKED: usize = 1 << 17;
 /// Numbers that one task packs.
 const EACH: usize = 1 << 14;
 
-/// The phase, if it may be computed in this way.
-pub(super) fn fits<'a, T>(g: &Gather<'a, T>) -> Option<&'a GatherPhase> {
-    match g.phases {
-        [f] => (g.groups == 1 && f.patches.taps() == 1 && f.weights.channel == 1 && f.weights.taps == [0]).then_some(f),
-        _ => None,
-    }
+/// The phase.
+pub(super) fn plan<'p, T: CoreNumber, S: StoredAs<T>>(call: &'p ImagePass<'_, T, S>, asked: Asked) -> Result<&'p GatherPhase, Why> {
+    let g = call.sizes(asked)?;
+    needs(S::SAME, "elements are not the numbers")?;
+    let [f] = g.phases else { return Err("there are several phases") };
+    needs(g.groups == 1 && f.patches.taps() == 1, "there are several taps, or groups")?;
+    needs(f.weights.channel == 1 && f.weights.taps == [0], "weights of a row are not neighbours")?;
+    Ok(f)
 }
 
 /// # Safety
-/// As for `Gather::run`; the phase is that of `fits`, and elements are the numbers.
-pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &GatherPhase, x: *const S, y: *mut T) -> bool {
+/// As for `Gather::run`; the phase is that of `plan`, and elements are the numbers.
+pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &GatherPhase, x: *const S, y: *mut T) -> Results {
     let (p, depth) = (&f.patches, g.channels);
     let (width, lanes) = widths::<T>(g.isa);
     let (plane, to_plane) = (p.plane(), f.places.sizes.iter().product::<usize>());
@@ -99,5 +103,5 @@ pub(super) unsafe fn run<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, f: &G
             }
         });
     }
-    is_finite.into_inner()
+    Results::seen(is_finite.into_inner())
 }

@@ -1,8 +1,10 @@
 //! The gradient of the weight: that of the output times the patches of the input, where the sum goes over positions. Patches are packed with
 //! positions as rows of panels, and the gradient is read as it lies.
 
+use super::algorithms::WeightPass;
 use super::geometry::{Patches, Strip};
 use super::patches::{LoadPlan, clear, fill, pack_transposed, reserve, widen};
+use crate::backend::cpu::algorithms::{Asked, Why};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
@@ -44,6 +46,10 @@ struct WeightProduct<'a> {
     /// Positions of a block, and the blocks of an image; 0 if blocks go across images.
     block: usize,
     blocks: usize,
+}
+
+pub(super) fn plan<T: CoreNumber, S: StoredAs<T>>(call: &WeightPass<'_, T, S>, asked: Asked) -> Result<(), Why> {
+    call.is_worth(asked)
 }
 
 /// The gradient of the weight, from that of y and x.

@@ -3,6 +3,7 @@
 //! Not here: which products wait for steps (`array/deferred/source.rs`).
 
 use crate::backend::contract::{Operand, Program, View};
+use crate::backend::cpu::algorithms::runs;
 use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::epilogue::Epilogue;
 use crate::backend::cpu::common::operands::{DenseOperand, malformed, output, runner, view};
@@ -10,6 +11,7 @@ use crate::backend::cpu::common::widened;
 use crate::backend::cpu::elem::{Loops, is_widened, loops};
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::matmul;
+use crate::backend::cpu::matmul::algorithms::{self, FloatPlan, HalfPlan, Product};
 use crate::backend::cpu::matmul::packed::{Bias, Factor};
 use crate::backend::cpu::matmul::panel_vector::CoreNumber;
 use crate::backend::cpu::matmul::{FloatProduct, packed};
@@ -41,7 +43,7 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
         (p, q)
     };
     let count = batch.iter().product();
-    if is_widened(a.dtype) && !is_packed([a, b]) {
+    if is_widened(a.dtype) && program.is_none() && !is_packed([a, b]) {
         // SAFETY: the caller's.
         return unsafe { widened::run(&Request::Matmul(Matmul), ins, &[Some(out)]) };
     }
@@ -51,8 +53,14 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
         return unsafe { PackedGemm { batches: (count, &offsets), sizes: (m, n, k), operands: [a, b], bias, out }.run(program) };
     }
     if let Some(bias) = bias {
-        // SAFETY: the caller's.
-        return unsafe { biased_gemm((m, n, k), [a, b], bias, out) };
+        // SAFETY: the caller's; floats of 16 bits are computed above.
+        return unsafe {
+            match a.dtype {
+                DType::F32 => biased_gemm::<f32>([a, b], bias, out),
+                DType::F64 => biased_gemm::<f64>([a, b], bias, out),
+                _ => Err(malformed("matmul")),
+            }
+        };
     }
     macro_rules! run {
         ($T:ty) => {{
@@ -84,40 +92,44 @@ fn factors<T>(ab: [View<'_>; 2]) -> [matmul::Mat<T>; 2] {
     })
 }
 
+/// The product of these operands, the first one if there are several.
+fn product<T>(ab: [View<'_>; 2]) -> Option<Product<T>> {
+    let ([.., m, k], [.., n]) = (ab[0].shape, ab[1].shape) else { return None };
+    Some(Product { sizes: (*m, *n, *k), factors: factors(ab) })
+}
+
 /// Whether products of these operands are packed: then they take an epilogue, and a product of two matrices takes a bias.
-pub(in crate::backend::cpu) fn is_packed([a, b]: [View<'_>; 2]) -> bool {
-    let ([.., m, k], [.., n]) = (a.shape, b.shape) else { return false };
-    match a.dtype {
-        DType::F32 => f32::is_packed((*m, *n, *k), factors([a, b])),
-        DType::F64 => f64::is_packed((*m, *n, *k), factors([a, b])),
-        DType::F16 | DType::BF16 => matmul::is_worth_packing::<u16>((*m, *n, *k), factors([a, b])[1]),
+pub(in crate::backend::cpu) fn is_packed(ab: [View<'_>; 2]) -> bool {
+    let packs = |plan: Option<FloatPlan>| matches!(plan, Some(FloatPlan::Packed(())));
+    match ab[0].dtype {
+        DType::F32 => product::<f32>(ab).is_some_and(|p| packs(FloatPlan::of(&p))),
+        DType::F64 => product::<f64>(ab).is_some_and(|p| packs(FloatPlan::of(&p))),
+        DType::F16 | DType::BF16 => product::<u16>(ab).is_some_and(|p| HalfPlan::of(&p).is_some()),
         _ => false,
     }
 }
 
 /// Whether the product of two matrices takes a bias.
-pub(in crate::backend::cpu) fn adds_bias([a, b]: [View<'_>; 2]) -> bool {
-    let ([m, k], [_, n]) = (a.shape, b.shape) else { return false };
-    match a.dtype {
-        DType::F32 => f32::adds_bias((*m, *n, *k), factors([a, b])),
-        DType::F64 => f64::adds_bias((*m, *n, *k), factors([a, b])),
-        _ => is_packed([a, b]),
+pub(in crate::backend::cpu) fn adds_bias(ab: [View<'_>; 2]) -> bool {
+    if ab[0].shape.len() != 2 {
+        return false;
+    }
+    let adds = |plan: Option<FloatPlan>| plan.is_some_and(FloatPlan::adds_bias);
+    match ab[0].dtype {
+        DType::F32 => product::<f32>(ab).is_some_and(|p| adds(FloatPlan::of(&p))),
+        DType::F64 => product::<f64>(ab).is_some_and(|p| adds(FloatPlan::of(&p))),
+        _ => is_packed(ab),
     }
 }
 
 /// # Safety
 /// As for `gemm`.
-unsafe fn biased_gemm(sizes: (usize, usize, usize), ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
-    if !adds_bias(ab) || bias.strides != [1] {
-        return Err(malformed("matmul"));
-    }
-    // SAFETY: the caller's; `adds_bias` knows floats alone, and those of 16 bits are computed elsewhere.
-    unsafe {
-        match out.dtype {
-            DType::F32 => f32::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
-            _ => f64::product_and_bias(sizes, factors(ab), bias.ptr().cast_const().cast(), out.ptr().cast(), true),
-        }
-    }
+unsafe fn biased_gemm<T: FloatProduct>(ab: [View<'_>; 2], bias: View<'_>, out: View<'_>) -> Result<()> {
+    let planned = product::<T>(ab).and_then(|p| Some((FloatPlan::with_bias(&p)?, p)));
+    let Some((plan, p)) = planned.filter(|_| bias.strides == [1]) else { return Err(malformed("matmul")) };
+    runs(plan.name());
+    // SAFETY: the caller's.
+    unsafe { plan.run(&p, Bias::Columns(bias.ptr().cast_const().cast()), out.ptr().cast(), true) };
     Ok(())
 }
 
@@ -139,10 +151,12 @@ impl PackedGemm<'_> {
     /// # Safety
     /// As for `gemm`.
     unsafe fn run(&self, program: Option<&Program<'_>>) -> Result<()> {
-        if !is_packed(self.operands) || self.bias.is_some_and(|b| b.strides != [1]) {
+        let can_pack = self.out.dtype.is_float() && product::<u16>(self.operands).is_some_and(|p| algorithms::can_pack(&p));
+        if !can_pack || self.bias.is_some_and(|b| b.strides != [1]) {
             return Err(malformed("matmul"));
         }
-        // SAFETY: the caller's; `is_packed` knows floats alone.
+        runs(HalfPlan::NAMES[0]);
+        // SAFETY: the caller's.
         unsafe {
             let runner = program.map(|p| runner(p)).transpose()?;
             let steps = runner.as_ref().map(|r| |start: usize, len: usize| r.range(start, len, None));

@@ -4,18 +4,16 @@
 //! The cuts of the sum over k depend on k alone, so the bits are the same for any number of threads, and those of a row do not depend on
 //! the other rows.
 
+use super::algorithms::{FEW_ACROSS, FEW_ALONG, Product};
 use super::packed::Bias;
 use super::panel_vector::{CoreNumber, PanelVector};
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
 use crate::backend::cpu::matmul::Mat;
 use crate::backend::cpu::matmul::transposed::transposed_copy;
 use crate::host::threads::parallel_for;
 use crate::simd::{InstructionSet, instruction_set};
 use std::arch::x86_64::*;
 
-/// The most rows that count as few for a matrix that is dense along k. More rows pay for packing it (`packed`).
-const FEW_ALONG: usize = 63;
-/// As `FEW_ALONG`, where `gemm` could take the matrix as it lies.
-const FEW_ACROSS: usize = 32;
 /// Rows, and vectors of the matrix, that are in registers together.
 const TILE: usize = 4;
 /// Rows in registers where the matrix has at most `NARROW` vectors.
@@ -213,21 +211,24 @@ pub(crate) enum SkinnyForm {
     Columns,
 }
 
-/// The form, if one of the operands has few rows or columns.
-pub(crate) fn form<T: SkinnyGemm>((m, n, k): (usize, usize, usize), a: Mat<T>, b: Mat<T>) -> Option<SkinnyForm> {
-    if instruction_set() != InstructionSet::Avx512 || [m, n, k].contains(&0) {
-        return None;
-    }
-    if b.rs == 1 && b.cs != 1 && (COPIED..=FEW_ALONG).contains(&m) && n.saturating_mul(k) <= SMALL && T::LANES <= n {
-        Some(SkinnyForm::Copied)
-    } else if m <= FEW_ALONG && m <= n && b.rs == 1 {
-        Some(SkinnyForm::Rows(DenseAlong::Along))
-    } else if m <= FEW_ACROSS && b.cs == 1 {
-        Some(SkinnyForm::Rows(DenseAlong::Across))
-    } else if n <= FEW_ACROSS && a.cs == 1 {
-        Some(SkinnyForm::Columns)
+/// The form: for speed, where one of the operands has few rows or columns.
+pub(super) fn form<T: SkinnyGemm>(p: &Product<T>, asked: Asked) -> Result<SkinnyForm, Why> {
+    let ((m, n, k), [a, b]) = (p.sizes, p.factors);
+    needs(instruction_set() == InstructionSet::Avx512, "it is written for AVX-512")?;
+    needs(![m, n, k].contains(&0), "nothing is multiplied")?;
+    let is_copied = b.rs == 1 && b.cs != 1 && (COPIED..=FEW_ALONG).contains(&m) && n.saturating_mul(k) <= SMALL && T::LANES <= n;
+    // By name, any number of rows and columns.
+    let by_name = asked == Asked::ByName;
+    if is_copied {
+        Ok(SkinnyForm::Copied)
+    } else if (m <= FEW_ALONG && m <= n || by_name) && b.rs == 1 {
+        Ok(SkinnyForm::Rows(DenseAlong::Along))
+    } else if (m <= FEW_ACROSS || by_name) && b.cs == 1 {
+        Ok(SkinnyForm::Rows(DenseAlong::Across))
+    } else if (n <= FEW_ACROSS || by_name) && a.cs == 1 {
+        Ok(SkinnyForm::Columns)
     } else {
-        None
+        Err("there are many rows and columns, or no dense ones")
     }
 }
 

@@ -1,12 +1,21 @@
 //! Products of integers, which wrap around.
 
-use super::{Mat, MatrixProduct, VECTOR_TASK};
+use super::algorithms::{PLAIN, Product};
+use super::{MatrixProduct, VECTOR_TASK};
+use crate::backend::cpu::algorithms::runs;
 use crate::host::threads::{SharedPointer, parallel_for};
 
 macro_rules! integer_product {
     ($($t:ty),*) => { $(
         impl MatrixProduct for $t {
-            unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
+            type Plan = ();
+
+            fn plan(_p: &Product<$t>) {
+                runs(PLAIN);
+            }
+
+            unsafe fn run(_plan: (), p: &Product<$t>, out: *mut $t, parallel: bool) {
+                let ((m, n, k), [a, b]) = (p.sizes, p.factors);
                 let out = SharedPointer::new(out);
                 let rows = if parallel { (VECTOR_TASK / (n * k).max(1)).max(1) } else { m.max(1) };
                 // SAFETY: each task writes its own rows; the rest is the caller's promise.

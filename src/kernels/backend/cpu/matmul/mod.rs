@@ -1,11 +1,13 @@
 //! Matrix products over any strides: tiny ones with a plain loop, matrix times vector and times few rows (`gemm_skinny`) with loops of this
 //! module, those that are worth it on machines with AVX2 with our own packing (`packed`), all others tile by tile with the crate `gemm`.
+//! `algorithms` has them in order.
 //!
 //! Not here: broadcasting of batches and transposes (`array/matmul.rs`).
 //!
 //! The choice between them and the order of additions depend on sizes and strides alone, so the bits are the same for any number of
 //! threads.
 
+pub(super) mod algorithms;
 pub(super) mod compute;
 mod array_vector;
 pub mod choices;
@@ -25,12 +27,12 @@ pub(super) mod transposed;
 #[cfg(test)]
 mod vector_tests;
 
+use self::algorithms::{DIRECT_COLUMNS, FloatPlan, Product};
 use self::packed::{Bias, Factor};
 use super::reduce::reducers::Arithmetic;
 use crate::host::interrupt;
 use crate::host::memory::reserve::{filled, reserved};
 use crate::host::threads::{SharedPointer, parallel_for};
-use crate::simd::instruction_set;
 use gemm_common::Parallelism;
 
 /// A matrix in memory: rows lie `rs` elements apart, columns `cs`.
@@ -67,8 +69,6 @@ impl<T> Mat<T> {
 
 /// Multiply-adds below which a product runs on the calling thread.
 const PARALLEL: usize = 96 * 96 * 96;
-/// Multiply-adds below which `gemm`'s set-up costs more than the product.
-const DIRECT: usize = 512;
 /// Elements of a matrix that one task of a matrix-vector product reads.
 const VECTOR_TASK: usize = 1 << 16;
 
@@ -97,94 +97,70 @@ fn tile(m: usize, n: usize, k: usize) -> (usize, usize) {
     (rows, columns)
 }
 
-/// A product of floats: `out`, row-major with rows of `n`, is overwritten by `a` (m x k) times `b` (k x n).
-pub trait MatrixProduct: Arithmetic {
-    /// # Safety
-    /// `a` and `b` are readable, `out` writable over the sizes given, and `out` overlaps neither.
-    unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
-}
+/// Numbers with products of matrices.
+pub(crate) trait MatrixProduct: Arithmetic {
+    /// How a product is computed. What is planned once serves all products of a batch.
+    type Plan: Copy + Send + Sync;
 
-/// Products of floats, of which some are packed, and some add a bias.
-pub trait FloatProduct: MatrixProduct {
-    /// Whether `product` packs these operands (`packed::product`).
-    fn is_packed(sizes: (usize, usize, usize), operands: [Mat<Self>; 2]) -> bool;
+    /// Of sizes and strides; the elements are not read.
+    fn plan(p: &Product<Self>) -> Self::Plan;
 
-    /// Whether `product_and_bias` takes these operands.
-    fn adds_bias(sizes: (usize, usize, usize), operands: [Mat<Self>; 2]) -> bool;
-
-    /// As `product`, plus a number for each column, where `adds_bias` holds.
+    /// `out`, row-major with rows of `n`, is overwritten by the product.
     ///
     /// # Safety
-    /// As for `product`; there is a number for each column.
-    unsafe fn product_and_bias(sizes: (usize, usize, usize), operands: [Mat<Self>; 2], bias: *const Self, out: *mut Self, parallel: bool);
+    /// The plan is one of a product with the same sizes and strides. The factors are readable, `out` is writable over the sizes given, and overlaps
+    /// neither.
+    unsafe fn run(plan: Self::Plan, p: &Product<Self>, out: *mut Self, parallel: bool);
+
+    /// `a` (m x k) times `b` (k x n).
+    ///
+    /// # Safety
+    /// As for `run`.
+    #[cfg(test)]
+    unsafe fn product(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool) {
+        let p = Product { sizes: (m, n, k), factors: [a, b] };
+        // SAFETY: the caller's.
+        unsafe { Self::run(Self::plan(&p), &p, out, parallel) };
+    }
 }
 
-/// Whether a product is computed by a plain loop.
-fn is_direct(m: usize, n: usize, k: usize) -> bool {
-    m * n * k <= DIRECT && n <= 16
+/// Floats.
+#[cfg(target_arch = "x86_64")]
+pub(crate) trait FloatProduct: MatrixProduct + gemm_skinny::SkinnyGemm + GemmProduct {}
+/// Floats.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) trait FloatProduct: MatrixProduct + panel_vector::CoreNumber + GemmProduct {}
+impl FloatProduct for f32 {}
+impl FloatProduct for f64 {}
+
+/// Products by the crate `gemm`.
+pub(crate) trait GemmProduct: Arithmetic {
+    /// # Safety
+    /// As for `MatrixProduct::run`.
+    unsafe fn gemm(m: usize, n: usize, k: usize, a: Mat<Self>, b: Mat<Self>, out: *mut Self, parallel: bool);
 }
 
 macro_rules! float_product {
     ($t:ty, $($gemm:ident)::+) => {
-        impl FloatProduct for $t {
-            fn is_packed(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2]) -> bool {
-                #[cfg(target_arch = "x86_64")]
-                if gemm_skinny::form(sizes, a, b).is_some() {
-                    return false;
-                }
-                let _ = a;
-                is_worth_packing(sizes, b)
+        impl MatrixProduct for $t {
+            type Plan = FloatPlan;
+
+            #[inline(always)]
+            fn plan(p: &Product<$t>) -> FloatPlan {
+                FloatPlan::to_run(p).unwrap_or(FloatPlan::Gemm(()))
             }
 
-            fn adds_bias(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2]) -> bool {
-                #[cfg(target_arch = "x86_64")]
-                if gemm_skinny::form(sizes, a, b).is_some() {
-                    let (m, n, k) = sizes;
-                    return m > 1 && n > 1 && !is_direct(m, n, k);
-                }
-                Self::is_packed(sizes, [a, b])
-            }
-
-            unsafe fn product_and_bias(sizes: (usize, usize, usize), [a, b]: [Mat<$t>; 2], bias: *const $t, out: *mut $t, parallel: bool) {
-                let bias = Bias::Columns(bias);
+            #[inline(always)]
+            unsafe fn run(plan: FloatPlan, p: &Product<$t>, out: *mut $t, parallel: bool) {
                 // SAFETY: the caller's promise is passed on.
-                unsafe {
-                    #[cfg(target_arch = "x86_64")]
-                    if let Some(form) = gemm_skinny::form(sizes, a, b) {
-                        return gemm_skinny::product(form, sizes, [a, b], bias, out, parallel);
-                    }
-                    packed::product(instruction_set(), sizes, [a, b].map(Factor::Numbers), (bias, None), out, parallel);
-                }
+                unsafe { plan.run(p, Bias::None, out, parallel) };
             }
         }
 
-        impl MatrixProduct for $t {
-            unsafe fn product(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
+        impl GemmProduct for $t {
+            unsafe fn gemm(m: usize, n: usize, k: usize, a: Mat<$t>, b: Mat<$t>, out: *mut $t, parallel: bool) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe {
-                    if is_direct(m, n, k) {
-                        return direct(m, n, k, a, b, out);
-                    }
-                    if n == 1 {
-                        return vector(m, k, a, b.ptr, b.rs, out, parallel);
-                    }
-                    if m == 1 {
-                        return vector(n, k, b.t(), a.ptr, a.cs, out, parallel);
-                    }
-                    #[cfg(target_arch = "x86_64")]
-                    if let Some(form) = gemm_skinny::form((m, n, k), a, b) {
-                        return gemm_skinny::product(form, (m, n, k), [a, b], Bias::None, out, parallel);
-                    }
-                    if is_worth_packing((m, n, k), b) {
-                        return packed::product(
-                            instruction_set(),
-                            (m, n, k),
-                            [a, b].map(Factor::Numbers),
-                            (Bias::None, None),
-                            out,
-                            parallel,
-                        );
-                    }
                     let copy = (b.rs == 1 && b.cs != 1 && m >= TRANSPOSED && n * k > 0).then(|| transposed::transposed_copy(k, n, b, parallel));
                     let b = copy.as_ref().map_or(b, |copy| copy.mat);
                     // The sum over k is never divided, and the tiles are the same however many threads there are.
@@ -245,17 +221,12 @@ macro_rules! float_product {
 float_product!(f32, gemm_f32::gemm::f32);
 float_product!(f64, gemm_f64::gemm::f64);
 
-/// Whether a product of these sizes is packed, unless it is skinny. Products of 16-bit floats are packed in both cases.
-pub(super) fn is_worth_packing<T>((m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
-    m > 1 && n > 1 && packed::is_faster(instruction_set(), (m, n, k), b)
-}
-
 /// `batch` products whose operands start where `offsets` says, in elements; the results lie one after the other.
 ///
 /// # Safety
-/// As for `MatrixProduct::product`, for each batch.
+/// As for `MatrixProduct::run`, for each batch.
 #[allow(clippy::too_many_arguments)]
-pub unsafe fn batched<T: MatrixProduct>(
+pub(crate) unsafe fn batched<T: MatrixProduct>(
     batch: usize,
     (m, n, k): (usize, usize, usize),
     a: Mat<T>,
@@ -266,13 +237,14 @@ pub unsafe fn batched<T: MatrixProduct>(
     let work = m * n * k;
     let shifted = |i: usize| {
         let (p, q) = offsets(i);
-        (a.moved(p), b.moved(q))
+        [a.moved(p), b.moved(q)]
     };
     let out = SharedPointer::new(out);
+    let plan = T::plan(&Product { sizes: (m, n, k), factors: [a, b] });
     in_batches(batch, work, |i, parallel| {
-        let (a, b) = shifted(i);
+        let p = Product { sizes: (m, n, k), factors: shifted(i) };
         // SAFETY: each batch writes its own stretch of `out`; the rest is the caller's promise.
-        unsafe { T::product(m, n, k, a, b, out.at(i * m * n), parallel) };
+        unsafe { T::run(plan, &p, out.at(i * m * n), parallel) };
     });
 }
 
@@ -286,13 +258,13 @@ pub(super) fn in_batches(count: usize, work: usize, one: impl Fn(usize, bool) + 
 }
 
 /// # Safety
-/// As for `MatrixProduct::product`; n is at most 16.
+/// As for `MatrixProduct::run`; n is at most `DIRECT_COLUMNS`.
 #[inline(always)]
 unsafe fn direct<T: Arithmetic>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, out: *mut T) {
     // SAFETY: indices stay below the sizes.
     unsafe {
         for i in 0..m {
-            let mut acc = [T::ZERO; 16];
+            let mut acc = [T::ZERO; DIRECT_COLUMNS];
             let acc = &mut acc[..n];
             for p in 0..k {
                 let x = *a.at(i, p);
@@ -319,7 +291,7 @@ unsafe fn dense<T: Copy>(n: usize, x: *const T, step: isize) -> Vec<T> {
 /// `out = a x` for `a` of m x k.
 ///
 /// # Safety
-/// As for `MatrixProduct::product`; `x` has k elements, `step` apart.
+/// As for `MatrixProduct::run`; `x` has k elements, `step` apart.
 unsafe fn vector<T: Arithmetic>(m: usize, k: usize, a: Mat<T>, x: *const T, step: isize, out: *mut T, parallel: bool) {
     // SAFETY: the caller's promise is passed on.
     unsafe {

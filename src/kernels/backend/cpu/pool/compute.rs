@@ -1,10 +1,12 @@
 //! The arguments of the kernels, from the operands of a request.
 
 use crate::backend::contract::{Operand, View};
+use crate::backend::cpu::algorithms::runs;
 use crate::backend::cpu::common::operands::{DenseOperand, not_floating, output, view};
 use crate::backend::cpu::elem::{Loops, by_width, float, loops, typed};
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::pool;
+use crate::backend::cpu::pool::algorithms::ROWS;
 use crate::call::{Pool, PoolPass};
 use crate::error::Result;
 use crate::layout::DType;
@@ -35,7 +37,10 @@ impl CpuFamily for Pool {
                     match loops(out.dtype) {
                         Some(Loops::F32) => pool::max_of_floats::<f32>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
                         Some(Loops::F64) => pool::max_of_floats::<f64>(p, from(0).cast(), starts, out.ptr().cast(), at)?,
-                        _ => typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?),
+                        _ => {
+                            runs(ROWS);
+                            typed!(out.dtype, T => pool::max::<T>(p, from(0).cast(), starts, out.ptr().cast(), at)?);
+                        }
                     }
                 }
                 PoolPass::MaxAdjoint if views[1].dtype == DType::U8 => {
@@ -47,7 +52,10 @@ impl CpuFamily for Pool {
                 PoolPass::Average(divisor) => match loops(out.dtype) {
                     Some(Loops::F32) => pool::average_of_floats::<f32>(p, divisor, from(0).cast(), out.ptr().cast()),
                     Some(Loops::F64) => pool::average_of_floats::<f64>(p, divisor, from(0).cast(), out.ptr().cast()),
-                    Some(Loops::I64) => pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast()),
+                    Some(Loops::I64) => {
+                        runs(ROWS);
+                        pool::average::<i64>(p, divisor, from(0).cast(), out.ptr().cast());
+                    }
                     _ => return Err(not_floating(out.dtype)),
                 },
                 PoolPass::AverageAdjoint(divisor) => {

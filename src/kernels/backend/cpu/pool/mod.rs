@@ -4,6 +4,7 @@
 //!
 //! Not here: normalised or weighted sums along one axis (`resample`), and the windows of products of matrices.
 
+pub(super) mod algorithms;
 pub(super) mod compute;
 mod across;
 mod average;
@@ -20,17 +21,8 @@ use crate::call::{Pool, PoolDivisor, WindowAxis};
 use crate::error::Result;
 use crate::host::memory::reserve::reserved;
 use crate::host::threads::parallel_for;
-use across::Across;
+use algorithms::{LONG, MOST, MOST_GIVEN_TO, PoolCall, PoolPlan};
 use loops::Pooled;
-
-/// The most elements of windows that are pooled across planes, and of those whose largest ones are given to. On one Zen 3 core windows of 121
-/// elements took a quarter of the time of rows, and largest ones of 25 an eighth; giving to 25 took a third. Along rows, giving
-/// takes one step a window, whatever its size.
-const MOST: usize = 256;
-const MOST_GIVEN_TO: usize = 64;
-
-/// Windows of a long row.
-const LONG: usize = 256;
 
 /// Elements that one task reads or writes at least.
 const TASK: usize = 1 << 15;
@@ -149,9 +141,9 @@ impl Padded {
 pub unsafe fn average_of_floats<T: Pooled + CoreNumber>(p: &Pool, divisor: PoolDivisor, x: *const T, y: *mut T) {
     // SAFETY: the caller's.
     unsafe {
-        match Across::of::<T>(p, MOST) {
-            Some(of) => across::average(&of, divisor, x, y),
-            None => average(p, divisor, x, y),
+        match PoolPlan::to_run(&PoolCall::<T>::new(p, MOST)) {
+            Some(PoolPlan::Across(of)) => across::average(&of, divisor, x, y),
+            _ => average(p, divisor, x, y),
         }
     }
 }
@@ -163,9 +155,9 @@ pub unsafe fn average_of_floats<T: Pooled + CoreNumber>(p: &Pool, divisor: PoolD
 pub unsafe fn average_adjoint<T: Pooled + CoreNumber>(p: &Pool, divisor: PoolDivisor, g: *const T, x: *mut T) {
     // SAFETY: the caller's.
     unsafe {
-        match Across::of::<T>(p, MOST) {
-            Some(of) => across::average_adjoint(&of, divisor, g, x),
-            None => average::average_adjoint(p, divisor, g, x),
+        match PoolPlan::to_run(&PoolCall::<T>::new(p, MOST)) {
+            Some(PoolPlan::Across(of)) => across::average_adjoint(&of, divisor, g, x),
+            _ => average::average_adjoint(p, divisor, g, x),
         }
     }
 }
@@ -201,12 +193,12 @@ pub unsafe fn max_of_floats<T: Pooled + CoreNumber>(
         && w.kernel <= 3
         && w.output >= LONG
         && !p.axes.iter().any(|a| a.adaptive);
-    let fits = starts.is_null() && has_places(p) && !is_row;
+    let has_places = starts.is_null() && has_places(p);
     // SAFETY: the caller's.
     unsafe {
-        match Across::of::<T>(p, MOST).filter(|_| fits) {
-            Some(of) => across::max(&of, x, values, places),
-            None => max(p, x, starts, values, places)?,
+        match PoolPlan::to_run(&PoolCall::<T> { is_row, has_places, ..PoolCall::new(p, MOST) }) {
+            Some(PoolPlan::Across(of)) => across::max(&of, x, values, places),
+            _ => max(p, x, starts, values, places)?,
         }
     }
     Ok(())
@@ -222,9 +214,9 @@ pub unsafe fn max_of_floats<T: Pooled + CoreNumber>(
 pub unsafe fn max_adjoint_of_taps<T: Pooled + CoreNumber>(p: &Pool, g: *const T, taps: *const u8, to: *mut T) -> Result<()> {
     // SAFETY: the caller's.
     unsafe {
-        match Across::of::<T>(p, MOST_GIVEN_TO) {
-            Some(of) => max::checked(across::max_adjoint_of_taps(&of, g, taps, to), p.plane()),
-            None => max::max_adjoint_of_taps(p, g, taps, to),
+        match PoolPlan::to_run(&PoolCall::<T>::new(p, MOST_GIVEN_TO)) {
+            Some(PoolPlan::Across(of)) => max::checked(across::max_adjoint_of_taps(&of, g, taps, to), p.plane()),
+            _ => max::max_adjoint_of_taps(p, g, taps, to),
         }
     }
 }

@@ -9,11 +9,12 @@ mod rows;
 mod vectors;
 pub(super) mod weight;
 
-use super::FEW;
+use super::algorithms::{DIRECT_SMALL, FEW, ImagePass, Results};
 use super::gather::{Gather, GatherPhase, TASKS, WORTH, runs};
 use super::geometry::{Patches, Strip};
 use super::pairs::are_a_pair;
 use super::patches::{clear, fill, reserve};
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, spread};
@@ -30,25 +31,27 @@ use std::ops::Range;
 const TASK: usize = 1 << 15;
 /// Elements of the strips of one task.
 const STRIP: usize = 1 << 16;
-/// The most channels of the image, or of the result, with which this is faster than packing. Two Zen 3 cores took 0.4 to 0.9 of the time with up to
-/// 8 channels of the image, and 1.1 to 1.5 with 16, of which there were 64 results; of 8 results 0.6 with 32 channels of the image.
-const SMALL: usize = 8;
 /// The most taps of all their channels. The weights of some rows of results stay in the first cache.
 const TAPS: usize = 512;
 
-/// Whether this is faster than packing though there are more results for each patch: patches are small, and rows of positions are about whole
-/// vectors, and enough to be divided among threads.
-pub(super) fn is_faster<T: CoreNumber>(g: &Gather<'_, T>) -> bool {
-    let [f] = g.phases else { return false };
+/// Few results for each patch, or small patches, where rows of positions are about whole vectors, and enough to be divided among threads.
+pub(super) fn plan<T: CoreNumber, S: StoredAs<T>>(call: &ImagePass<'_, T, S>, asked: Asked) -> Result<(), Why> {
+    let g = call.sizes(asked)?;
+    if g.rows <= FEW {
+        let taps = g.phases.iter().map(|f| f.patches.taps()).max().unwrap_or(0);
+        if asked == Asked::ByName || taps >= 3 || g.rows * g.channels == 1 {
+            return Ok(());
+        }
+    }
+    let [f] = g.phases else { return Err("there are several phases") };
     let (p, (_, lanes)) = (&f.patches, widths::<T>(g.isa));
     let (row, taps) = (p.axes[2].out, p.taps());
-    g.channels.min(g.rows) <= SMALL
-        && taps >= 3
-        && g.channels * taps <= TAPS
-        && f.places.step == [1; 3]
-        && row.next_multiple_of(lanes) * 4 <= row * 5
-        && p.batch * rows(p) * g.groups >= tasks_of(g, f)
-        && g.channels * Strip::sized(p, 0, row.min(p.batch * p.positions()), false).size <= STRIP
+    asked.gains(g.channels.min(g.rows) <= DIRECT_SMALL && taps >= 3, "there are many channels, or few taps")?;
+    needs(g.channels * taps <= TAPS && f.places.step == [1; 3], "patches are large, or results do not lie next to each other")?;
+    asked.gains(row.next_multiple_of(lanes) * 4 <= row * 5, "rows end amid a vector")?;
+    asked.gains(p.batch * rows(p) * g.groups >= tasks_of(&g, f), "there are fewer rows than tasks")?;
+    let strip = Strip::sized(p, 0, row.min(p.batch * p.positions()), false);
+    needs(g.channels * strip.size <= STRIP, "strips of all channels are large")
 }
 
 /// Into how many tasks the results should be divided.
@@ -83,7 +86,7 @@ fn rows(p: &Patches) -> usize {
 ///
 /// # Safety
 /// As for `Gather::run`.
-pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x: *const S, y: *mut S) {
+pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x: *const S, y: *mut S) -> Results {
     let mut units: Vec<UnitPhases<'_>> = Vec::new();
     let mut phases = g.phases.iter().filter(|f| f.patches.positions() > 0).peekable();
     while let Some(f) = phases.next() {
@@ -137,6 +140,7 @@ pub(super) unsafe fn gather<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x:
             unsafe { run(g, (&units, &weights), task, x.get(), y.get()) };
         }
     });
+    Results::Unseen
 }
 
 /// The weights of a phase, in order: for each group, for the channels that are added at once, for each block of rows (single rows where results lie

@@ -1,8 +1,10 @@
 //! The kernel's gradient with few channels of y in each group: for each tap, the products of the output's gradient with a strip.
 
+use super::super::algorithms::{FEW, WeightPass};
 use super::super::geometry::{Patches, Strip, StripRow};
 use super::super::patches::{clear, fill, reserve, widen};
 use super::{STRIP, TASK};
+use crate::backend::cpu::algorithms::{Asked, Why};
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, PanelVector};
 use crate::backend::cpu::matmul::stored_as::StoredAs;
@@ -63,6 +65,11 @@ unsafe fn add_products_on<V: PanelVector>(strip: &Strip, from: *const V::Number,
             _ => taps!(1),
         }
     }
+}
+
+pub(in super::super) fn plan<T: CoreNumber, S: StoredAs<T>>(call: &WeightPass<'_, T, S>, asked: Asked) -> Result<(), Why> {
+    call.is_worth(asked)?;
+    asked.gains(call.shape.out_channels <= FEW / 2, "there are many channels of the result")
 }
 
 /// As `weight::weight`, with few channels of y in each group.

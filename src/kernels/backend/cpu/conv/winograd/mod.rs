@@ -18,10 +18,12 @@ pub(super) mod weight;
 
 use self::filter::{Filter, SlabPlace, Slabs};
 use self::transforms::{PlacesOfRow, TilePanels, WeightsToTransform, transform_results, transform_tiles, transform_weights};
+use super::algorithms::{ImagePass, Results};
 use super::gather::{Gather, GatherPhase, TASKS, WORTH};
 use super::geometry::{Patches, Strip};
 use super::pairs::{are_a_pair, interleave};
 use super::patches::{LoadPlan, clear, fill, reserve};
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
 use crate::backend::cpu::common::epilogue::ImageEpilogue;
 use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widest, widths};
 use crate::backend::cpu::matmul::panels::{ColumnRun, Depth, PanelProduct, block_depth, multiply};
@@ -57,7 +59,7 @@ const WEIGHT_COST_NEAR: usize = 100;
 const CACHED: usize = 1 << 21;
 
 /// What a result is made of, and how.
-struct Tiled<'a> {
+pub(in crate::backend::cpu) struct Tiled<'a> {
     filter: Filter,
     parts: Vec<Part<'a>>,
     /// Whether the parts are pairs of phases, whose results are written together.
@@ -102,23 +104,23 @@ struct TileTask {
     rows: Range<usize>,
 }
 
-/// The tiles, if it may be computed in this way and gains.
-fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
-    let [first, ..] = g.phases else { return None };
+/// The tiles of a pass.
+pub(super) fn plan<'p, T: CoreNumber, S: StoredAs<T>>(call: &'p ImagePass<'_, T, S>, asked: Asked) -> Result<Tiled<'p>, Why> {
+    needs(TypeId::of::<S>() == TypeId::of::<f32>(), "elements are not float32")?;
+    tiles(&call.sizes(asked)?, asked)
+}
+
+fn tiles<'a, T>(g: &Gather<'a, T>, asked: Asked) -> Result<Tiled<'a>, Why> {
+    let [first, ..] = g.phases else { return Err("there are no phases") };
     let step = first.places.step;
     let are_pairs = step == [1, 2, 2];
-    if !are_pairs && step != [1; 3] {
-        return None;
-    }
+    needs(are_pairs || step == [1; 3], "results of a phase lie far apart")?;
     let axes_of = |f: &'a GatherPhase| [1, 2].map(|d| &f.patches.axes[d]);
-    let filter = Filter::of(axes_of(first))?;
+    let filter = Filter::of(axes_of(first)).ok_or("there is no filter of this kernel and stride")?;
     let is_flat = |f: &GatherPhase| f.patches.axes[0].taps.len() == 1 && f.patches.axes[0].stride == 1;
-    if !g.phases.iter().all(|f| is_flat(f) && Filter::of(axes_of(f)) == Some(filter)) {
-        return None;
-    }
-    if are_pairs && !g.phases.chunks(2).all(|two| two.len() == 2 && are_a_pair(&two[0], &two[1])) {
-        return None;
-    }
+    needs(g.phases.iter().all(|f| is_flat(f) && Filter::of(axes_of(f)) == Some(filter)), "phases have different filters")?;
+    let in_pairs = || g.phases.chunks(2).all(|two| two.len() == 2 && are_a_pair(&two[0], &two[1]));
+    needs(!are_pairs || in_pairs(), "phases are no pairs")?;
     // Phases may differ by a position, not by a tile: those beyond the end are left out.
     let out = [0, 1, 2].map(|d| g.phases.iter().map(|f| f.patches.axes[d].out).max().unwrap_or(0));
     let k = filter.weights();
@@ -132,9 +134,8 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
                 taps[k * (y.0 - b.least()) as usize + (x.0 - c.least()) as usize] = phase.weights.taps[k * i + j];
             }
         }
-        if taps.iter().max().zip(taps.iter().min()).is_some_and(|(a, b)| a - b >= filter::TAPS) {
-            return None;
-        }
+        let are_far = taps.iter().max().zip(taps.iter().min()).is_some_and(|(a, b)| a - b >= filter::TAPS);
+        needs(!are_far, "weights of a phase lie far apart")?;
         let mut whole = phase.patches.clone();
         whole.axes.iter_mut().zip(out).for_each(|(axis, out)| axis.out = out);
         parts.push(Part { phase, tiles: whole.in_tiles(filter.elements()), taps });
@@ -150,29 +151,22 @@ fn fits<'a>(g: &Gather<'a, f32>) -> Option<Tiled<'a>> {
     let weight_cost = if tiled.are_few { WEIGHT_COST_NEAR } else { WEIGHT_COST[usize::from(g.phases.len() * items * weights > CACHED)] };
     let transforms = filter.tile_cost(g.phases.len()) * (items * g.channels + places * g.rows) / 16;
     let ours = whole(all).saturating_mul(items * weights + transforms).saturating_add(filter.weight_cost(weight_cost) * weights);
-    (ours < plain).then_some(tiled)
+    asked.gains(ours < plain, "transforms would cost more than products that are saved")?;
+    Ok(tiled)
 }
 
-/// Computes it in this way if that may be and gains. True means that it has been done, and that all results are finite.
-///
-/// # Safety
-/// As for `Gather::run`.
-pub(super) unsafe fn run_if_it_fits<T: CoreNumber, S: StoredAs<T>>(g: &Gather<'_, T>, x: *const S, y: *mut S) -> bool {
-    if TypeId::of::<S>() != TypeId::of::<f32>() {
-        return false;
-    }
-    // SAFETY: numbers are float32, since elements are; the rest is the caller's promise.
-    unsafe {
-        let g = &*(&raw const *g).cast::<Gather<'_, f32>>();
-        fits(g).is_some_and(|tiled| run(g, &tiled, x.cast(), y.cast()))
-    }
+/// The pass as one of float32.
+pub(super) fn of_float32<'a, T: 'static>(g: &Gather<'a, T>) -> Gather<'a, f32> {
+    assert!(TypeId::of::<T>() == TypeId::of::<f32>(), "a plan has looked at the type");
+    let Gather { isa, groups, rows, channels, phases, weights, bias, epilogue } = *g;
+    Gather { isa, groups, rows, channels, phases, weights: weights.cast(), bias: bias.cast(), epilogue }
 }
 
 /// # Safety
-/// As for `Gather::run`; the tiles are those of `fits`.
-unsafe fn run(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> bool {
+/// As for `Gather::run`; the tiles are those of `plan`.
+pub(super) unsafe fn run(g: &Gather<'_, f32>, t: &Tiled<'_>, x: *const f32, y: *mut f32) -> Results {
     // SAFETY: the caller's.
-    unsafe { if t.are_few { by_rows(g, t, x, y) } else { by_tiles(g, t, x, y) } }
+    Results::seen(unsafe { if t.are_few { by_rows(g, t, x, y) } else { by_tiles(g, t, x, y) } })
 }
 
 /// Transformed weights of some rows of a group, or transformed tiles.

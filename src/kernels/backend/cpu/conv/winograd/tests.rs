@@ -1,3 +1,4 @@
+use super::super::algorithms::WeightPass;
 use super::super::gather::WeightPlaces;
 use super::*;
 use crate::call::ConvShape;
@@ -58,13 +59,13 @@ fn got(isa: InstructionSet, s: &ConvShape, x: &[f32], w: &[f32], bias: &[f32]) -
     let phases = [GatherPhase { patches: Patches::forward(s), places: Patches::forward_places(s), weights }];
     let (groups, rows, channels) = (s.groups, s.out_channels, s.in_channels);
     let g = Gather { isa, groups, rows, channels, phases: &phases, weights: w.as_ptr(), bias: bias.as_ptr(), epilogue: None };
-    let tiled = fits(&g)?;
+    let tiled = tiles(&g, Asked::ForSpeed).ok()?;
     assert_eq!(tiled.are_few, few_tiles().contains(s));
     let [_, _, n] = s.numels()?;
     let mut y = vec![f32::NAN; n];
     // SAFETY: all have the elements of the shape.
     let is_finite = unsafe { run(&g, &tiled, x.as_ptr(), y.as_mut_ptr()) };
-    Some((y, is_finite))
+    Some((y, is_finite == Results::Finite))
 }
 
 /// Few tiles for many weights: one panel of them and two, with tails of rows and of channels.
@@ -174,15 +175,17 @@ fn gradients_of_weights_are_those_of_the_definition_within_some_roundings() {
         each_term(&s, |y, i, k| want.add(k, x[i], g[y]));
         for isa in sets() {
             let mut got = vec![f32::NAN; w];
+            let pass = WeightPass::<f32, f32>::new(isa, &s, [g.as_ptr(), x.as_ptr()], got.as_mut_ptr());
+            let tiled = weight::plan(&pass, Asked::ForSpeed).unwrap_or_else(|why| panic!("{isa:?} {s:?}: {why}"));
             // SAFETY: all have the elements of the shape.
-            let is_done = unsafe { weight::run_if_it_fits::<f32, f32>(isa, &s, g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
-            assert!(is_done, "{isa:?} {s:?}");
+            let results = unsafe { tiled.run(g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
+            assert_eq!(results, Results::Finite, "{isa:?} {s:?}");
             want.check(&got, &format!("{isa:?} {s:?}"));
             let mut x = x.clone();
             x[3 * s.input[2] + 2] = f32::INFINITY;
             // SAFETY: as above.
-            let is_done = unsafe { weight::run_if_it_fits::<f32, f32>(isa, &s, g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
-            assert!(!is_done, "infinity has to be told");
+            let results = unsafe { tiled.run(g.as_ptr(), x.as_ptr(), got.as_mut_ptr()) };
+            assert_eq!(results, Results::NotFinite, "infinity has to be told");
         }
     }
 }
@@ -225,13 +228,13 @@ fn phases_of_transposed_convolutions_are_those_of_the_definition_within_some_rou
                 let weights = if row_first { copy.as_ptr() } else { w.as_ptr() };
                 let (groups, rows, channels) = (s.groups, s.in_channels, s.out_channels);
                 let g_of = Gather { isa, groups, rows, channels, phases: &phases, weights, bias: bias.as_ptr(), epilogue: None };
-                let Some(tiled) = fits(&g_of) else {
+                let Ok(tiled) = tiles(&g_of, Asked::ForSpeed) else {
                     assert!(s.kernel[1] == 6 && !row_first, "{s:?} fits");
                     continue;
                 };
                 let mut got = vec![f32::NAN; x];
                 // SAFETY: all have the elements of the shape.
-                assert!(unsafe { run(&g_of, &tiled, g.as_ptr(), got.as_mut_ptr()) });
+                assert_eq!(unsafe { run(&g_of, &tiled, g.as_ptr(), got.as_mut_ptr()) }, Results::Finite);
                 want.check(&got, &format!("{isa:?} {s:?}"));
             }
         }

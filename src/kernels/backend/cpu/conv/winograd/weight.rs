@@ -4,6 +4,8 @@
 use super::filter::{Filter, ITEMS, Item};
 use super::transforms::{GradientParts, TilePanels, TransposedTiles, transform_gradients, transform_parts, transform_tiles_transposed};
 use super::{APART, WEIGHT_COST};
+use crate::backend::cpu::algorithms::{Asked, Why, needs};
+use crate::backend::cpu::conv::algorithms::{Results, WeightPass};
 use crate::backend::cpu::conv::gather::{TASKS, WORTH};
 use crate::backend::cpu::conv::geometry::{Patches, Strip};
 use crate::backend::cpu::conv::patches::{LoadPlan, clear, fill, reserve};
@@ -36,7 +38,7 @@ struct WeightTask {
 }
 
 /// What all tasks share.
-struct TiledWeights<'a> {
+pub(in crate::backend::cpu) struct TiledWeights<'a> {
     isa: InstructionSet,
     filter: Filter,
     s: &'a ConvShape,
@@ -46,22 +48,17 @@ struct TiledWeights<'a> {
     slab: usize,
 }
 
-/// Computes it in this way if that may be and gains. True means that it has been done, and that all results are finite.
-///
-/// # Safety
-/// As for `weight::weight`.
-pub(in crate::backend::cpu::conv) unsafe fn run_if_it_fits<T: CoreNumber, S: StoredAs<T>>(
-    isa: InstructionSet,
-    s: &ConvShape,
-    g: *const S,
-    x: *const S,
-    w: *mut S,
-) -> bool {
-    if TypeId::of::<S>() != TypeId::of::<f32>() || (s.kernel[0], s.stride[0]) != (1, 1) {
-        return false;
-    }
+/// The tiles of the image and of the gradient.
+pub(in crate::backend::cpu::conv) fn plan<'p, T: CoreNumber, S: StoredAs<T>>(
+    call: &'p WeightPass<'_, T, S>,
+    asked: Asked,
+) -> Result<TiledWeights<'p>, Why> {
+    call.is_worth(asked)?;
+    needs(TypeId::of::<S>() == TypeId::of::<f32>(), "elements are not float32")?;
+    let (isa, s) = (call.isa, call.shape);
+    needs((s.kernel[0], s.stride[0]) == (1, 1), "the kernel has three dimensions")?;
     let patches = Patches::forward(s);
-    let Some(filter) = Filter::of([&patches.axes[1], &patches.axes[2]]) else { return false };
+    let filter = Filter::of([&patches.axes[1], &patches.axes[2]]).ok_or("there is no filter of this kernel and stride")?;
     let image = patches.in_tiles(filter.elements());
     let (all, results) = (s.batch.saturating_mul(image.positions()), s.batch.saturating_mul(s.output.iter().product()));
     let weights = s.in_channels * s.out_channels;
@@ -70,19 +67,15 @@ pub(in crate::backend::cpu::conv) unsafe fn run_if_it_fits<T: CoreNumber, S: Sto
     let transforms = filter.tile_cost(1) * (items * s.in_channels + places * s.out_channels * s.in_channels.div_ceil(CHANNELS)) / 16;
     // The first cost also where weights are large: both ways were measured to take as long there.
     let ours = all.saturating_mul(items * weights + transforms).saturating_add(filter.weight_cost(2 * WEIGHT_COST[0]) * weights);
-    if ours >= plain {
-        return false;
-    }
+    asked.gains(ours < plain, "transforms would cost more than products that are saved")?;
     let gradient = Patches::gradient_tiles(s);
-    let slab = s.out_channels * s.in_channels + APART;
-    // SAFETY: elements are float32; the rest is the caller's promise.
-    unsafe { TiledWeights { isa, filter, s, image, gradient, slab }.run(g.cast(), x.cast(), w.cast()) }
+    Ok(TiledWeights { isa, filter, s, image, gradient, slab: s.out_channels * s.in_channels + APART })
 }
 
 impl TiledWeights<'_> {
     /// # Safety
-    /// As for `run_if_it_fits`.
-    unsafe fn run(&self, g: *const f32, x: *const f32, w: *mut f32) -> bool {
+    /// As for `weight::weight`, of the pass that was planned.
+    pub(in crate::backend::cpu::conv) unsafe fn run(&self, g: *const f32, x: *const f32, w: *mut f32) -> Results {
         let s = self.s;
         let tasks = self.tasks();
         let parts = tasks.iter().map(|t| t.part + 1).max().unwrap_or(1);
@@ -111,7 +104,7 @@ impl TiledWeights<'_> {
                 is_finite.store(false, Ordering::Relaxed);
             }
         });
-        is_finite.into_inner()
+        Results::seen(is_finite.into_inner())
     }
 
     fn tasks(&self) -> Vec<WeightTask> {

@@ -5,7 +5,7 @@
 //! each task's rows. Some of it is packed by several threads, which takes less time than reading what another core has packed: two Zen 4 cores
 //! computed products of 512 in 1.3 ms with shared packing and in 1.22 ms with their own.
 //!
-//! `division` makes tasks, `pack` lays operands out, `tile` multiplies. Not here: which products are computed in this way (`super::MatrixProduct`).
+//! `division` makes tasks, `pack` lays operands out, `tile` multiplies. Not here: which products are computed in this way (`super::algorithms`).
 //!
 //! The sum over k is cut by its length alone, and its parts are added in order, so the bits are the same for any number of threads.
 
@@ -21,8 +21,8 @@ use self::pack::{pack_columns, pack_rows, room_of_rows};
 pub(in crate::backend::cpu) use self::tile::Bias;
 use self::tile::{LeftLayout, PackedBlock, multiply};
 use self::workspaces::Workspaces;
+use super::in_batches;
 use super::panel_vector::{CoreNumber, widths};
-use super::{Mat, in_batches};
 use crate::backend::cpu::common::epilogue::Epilogue;
 use crate::error::throw;
 use crate::host::threads::{SharedPointer, num_threads, parallel_for};
@@ -33,23 +33,6 @@ use crate::simd::InstructionSet;
 const FEW: [usize; 2] = [256, 1024];
 /// Bytes.
 const PAGE: usize = 4 << 10;
-
-/// Multiply-adds, and rows with AVX2 and with AVX-512, from which on this is faster than the crate `gemm`, which need not pack where there is so
-/// little to do.
-const WORTH: (usize, [usize; 2]) = (1 << 18, [32, 96]);
-/// As `WORTH`, where the right operand is dense along k, as the weight of `linear` is: `gemm` packs that slowly.
-const WORTH_ALONG: (usize, [usize; 2]) = (1 << 12, [4, 4]);
-
-/// Whether such a product is computed here. It has been measured on x86-64 with AVX2 and with AVX-512; other machines use `gemm`.
-pub(in crate::backend::cpu) fn is_faster<T>(isa: InstructionSet, (m, n, k): (usize, usize, usize), b: Mat<T>) -> bool {
-    let (work, [avx2, avx512]) = if b.rs == 1 && b.cs != 1 { WORTH_ALONG } else { WORTH };
-    let rows = match isa {
-        InstructionSet::Base => return false,
-        InstructionSet::Avx2 => avx2,
-        InstructionSet::Avx512 => avx512,
-    };
-    m >= rows && m.saturating_mul(n).saturating_mul(k) >= work
-}
 
 /// `count` products of one size. `operands` gives the factors and the bias of each; the results lie one after the other, and the epilogue counts
 /// their elements through all of them. Each is computed as one alone is, so its bits are the same.
@@ -169,6 +152,7 @@ pub(in crate::backend::cpu) unsafe fn product<T: CoreNumber>(
 mod tests {
     use super::*;
     use crate::backend::cpu::common::cast::convert_fn;
+    use crate::backend::cpu::matmul::Mat;
     use crate::host::threads::set_num_threads;
     use crate::layout::{DType, F16};
     use crate::simd::best;

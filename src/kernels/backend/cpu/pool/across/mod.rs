@@ -20,7 +20,7 @@ use crate::backend::cpu::matmul::panel_vector::{CoreNumber, widths};
 use crate::call::{Pool, WindowAxis};
 use crate::host::interrupt;
 use crate::host::threads::parallel_for;
-use crate::simd::{InstructionSet, instruction_set};
+use crate::simd::InstructionSet;
 use loops::{OwnWindow, WindowRow};
 use std::ops::Range;
 
@@ -28,19 +28,15 @@ use std::ops::Range;
 const TASK: usize = 1 << 17;
 
 /// A pool, and the vectors it is computed in.
-pub(super) struct Across<'a> {
+pub(in crate::backend::cpu) struct Across<'a> {
     p: &'a Pool,
     isa: InstructionSet,
     lanes: usize,
 }
 
 impl<'a> Across<'a> {
-    /// The pool, if it is computed in this way: windows have at most so many elements.
-    pub fn of<T: CoreNumber>(p: &'a Pool, most: usize) -> Option<Across<'a>> {
-        Across::on::<T>(instruction_set(), p, most)
-    }
-
-    fn on<T: CoreNumber>(isa: InstructionSet, p: &'a Pool, most: usize) -> Option<Across<'a>> {
+    /// The pool, if it may be computed in this way, and windows have at most so many elements.
+    pub fn on<T: CoreNumber>(isa: InstructionSet, p: &'a Pool, most: usize) -> Option<Across<'a>> {
         let (_, lanes) = widths::<T>(isa);
         let [d, h, w] = &p.axes;
         let is_any = p.planes >= lanes && p.windows() > 0 && p.plane() > 0;
