@@ -42,6 +42,7 @@ HELP = """\
   long [section ...]   what is too long for every change, an hour or more, or only: {long}
   sanitize             run the Rust tests of what is unsafe under AddressSanitizer (five minutes; Linux on x86-64)
   bench [rows ...]     time rgrad beside PyTorch, NumPy and JAX, as far as they are installed (benches/compare)
+  tune [family ...]    measure the thresholds between algorithms on this machine (conv, matmul, pool)
   environments         make the environments of oracle and shipped, which these commands do themselves if need be
   build                make .venv and build rgrad into it to work with: incremental, with assertions
   wheel                build a wheel into dist/
@@ -268,6 +269,11 @@ def run_bench(arguments: list[str]) -> int:
     return call([python, ROOT / "benches" / "compare", *arguments], venv=venv)
 
 
+def run_tune(arguments: list[str]) -> int:
+    """With the wheel as users get it: the module to work with has assertions."""
+    return call([shipped_environment(), ROOT / "scripts" / "tune.py", *arguments], venv=SHIPPED_VENV)
+
+
 def main(arguments: list[str]) -> int:
     command, *rest = arguments or ["help"]
     if command == "example":
@@ -284,6 +290,8 @@ def main(arguments: list[str]) -> int:
         return run_sanitize(rest)
     if command == "bench":
         return run_bench(rest)
+    if command == "tune":
+        return run_tune(rest)
     if command == "environments":
         oracle_environment()
         shipped_packages()

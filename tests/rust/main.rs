@@ -17,6 +17,7 @@ mod reference_pool;
 mod reference_images;
 mod reference_random;
 mod reference_recurrence;
+mod contract_algorithms;
 mod contract_images;
 mod contract_kinds;
 mod contract_random;

@@ -203,7 +203,7 @@ def _batches(recording: Recording, process: int) -> Iterator[dict[str, Any]]:
 def _counters(recording: Recording, process: int) -> Iterator[dict[str, Any]]:
     """The bytes that tensors hold, at each moment when they change."""
     points = []
-    for _, _, start, end, *_, memory, _ in recording.raw:
+    for _, _, start, end, *_, memory, _, _ in recording.raw:
         points.append((start, memory[:2]))
         points.append((end or recording.end, memory[2:]))
     points.sort(key=lambda point: point[0])

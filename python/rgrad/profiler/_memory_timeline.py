@@ -20,7 +20,7 @@ def write(path: str, profiler: profile, device: str | None) -> None:
         raise RuntimeError("export_memory_timeline: the profiler has not been stopped; leave its block first")
     at = ("cpu", "wgpu").index(name)
     points = [(recording.start, recording.held_before[at])]
-    for _, _, start, end, *_, memory, _ in recording.raw:
+    for _, _, start, end, *_, memory, _, _ in recording.raw:
         points += [(start, memory[at]), (end or recording.end, memory[at + 2])]
     points.append((recording.end, recording.held_after[at]))
     points.sort(key=lambda point: point[0])

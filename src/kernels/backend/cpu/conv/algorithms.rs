@@ -83,6 +83,7 @@ algorithms! {
 
 algorithms! {
     /// The gradient of the weights.
+    #[allow(clippy::large_enum_variant, reason = "one plan lives for the time of a call")]
     pub(in crate::backend::cpu) enum WeightPlan['p] for WeightPass<'_, T, S> where [T: CoreNumber, S: StoredAs<T>] {
         /// Few channels of the result: tap by tap.
         Direct(()) = "conv.direct", direct::weight::plan;
