@@ -7,8 +7,8 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from .. import functional as F
+from ._loss_base import _WeightedLoss
 from .linear import Linear
-from .loss import _WeightedLoss
 
 _POLICIES = ("auto", "accurate", "balanced", "compact")
 _HALVES = (_core.float16, _core.bfloat16)
