@@ -6,8 +6,7 @@ import warnings
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
-from ._activation import celu, elu, hardtanh, leaky_relu, softmax
-from ._activation import threshold as _threshold
+from ._activation import hardtanh, leaky_relu, softmax
 
 # The fixed point of mean 0 and variance 1 (Klambauer et al. 2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -180,7 +179,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
         >>> x
         tensor([0., 2.])
     """
-    return elu(input, alpha, True)
+    return input.elu_(alpha)
 
 
 @overridable("input")
@@ -201,7 +200,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
         >>> x
         tensor([0., 2.])
     """
-    return celu(input, alpha, True)
+    return input.celu_(alpha)
 
 
 @overridable("input")
@@ -221,7 +220,7 @@ def selu_(input: Tensor) -> Tensor:
         >>> x
         tensor([0.0000, 2.1014])
     """
-    return selu(input, True)
+    return input.elu_(_SELU_ALPHA, _SELU_SCALE)
 
 
 @overridable("input")
@@ -242,7 +241,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
         >>> x
         tensor([-1.,  2.])
     """
-    return leaky_relu(input, negative_slope, True)
+    return input.leaky_relu_(negative_slope)
 
 
 @overridable("input")
@@ -286,7 +285,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
         >>> x
         tensor([9., 3.])
     """
-    return _threshold(input, threshold, value, True)
+    return input.threshold_(threshold, value)
 
 
 @overridable("input")

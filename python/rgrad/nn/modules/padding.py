@@ -39,11 +39,7 @@ class _Pad(Ranked):
 
     @classmethod
     def _words(cls) -> dict[str, str]:
-        return {
-            "value_entry": cls._value_entry,
-            "value_example": cls._value_example,
-            "fours": ", ".join("4" * cls._dims),
-        }
+        return {"value_entry": cls._value_entry, "value_example": cls._value_example}
 
 
 class _ConstantPadNd(_Pad):
