@@ -133,7 +133,16 @@ class LeakyReLU(Module):
     extra_repr = options("negative_slope", unless={"inplace": False})
 
 
-class ELU(Module):
+class _Alpha(Module):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    extra_repr = options("alpha", unless={"inplace": False})
+
+
+class ELU(_Alpha):
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2016).
 
     Args:
@@ -148,16 +157,9 @@ class ELU(Module):
         tensor([-0.8647,  0.5000,  3.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.elu(input, self.alpha, self.inplace)
-
-    extra_repr = options("alpha", unless={"inplace": False})
 
 
 class SiLU(_Inplace):
@@ -352,7 +354,7 @@ class Threshold(Module):
     extra_repr = options("threshold", "value", unless={"inplace": False})
 
 
-class CELU(Module):
+class CELU(_Alpha):
     """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)`` (Barron 2017).
 
     Args:
@@ -367,16 +369,9 @@ class CELU(Module):
         tensor([-0.8647,  0.5000,  3.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.celu(input, self.alpha, self.inplace)
-
-    extra_repr = options("alpha", unless={"inplace": False})
 
 
 class GELU(Module):

@@ -412,9 +412,7 @@ class RNN(RNNBase):
         rest = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, *rest)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Run the network on ``input``, padded or packed sequences, from the first states ``hx``, by default zeros."""
-        return self._run(input, hx)
+    forward = RNNBase._run
 
 
 class LSTM(RNNBase):
@@ -463,9 +461,7 @@ class LSTM(RNNBase):
         rest = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
         super().__init__("LSTM", input_size, hidden_size, *rest)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Run the network on ``input``, padded or packed sequences, from the first states ``hx``, by default zeros."""
-        return self._run(input, hx)
+    forward = RNNBase._run
 
 
 class GRU(RNNBase):
@@ -515,6 +511,4 @@ class GRU(RNNBase):
         rest = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__("GRU", input_size, hidden_size, *rest)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Run the network on ``input``, padded or packed sequences, from the first states ``hx``, by default zeros."""
-        return self._run(input, hx)
+    forward = RNNBase._run
