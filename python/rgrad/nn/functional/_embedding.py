@@ -99,7 +99,7 @@ def embedding(
         tensor([[4., 5.],
                 [0., 1.]])
     """
-    if padding_idx is not None:
+    if padding_idx is not None and not 0 <= padding_idx < weight.size(0):
         padding_idx = padding_row(padding_idx, weight.size(0), "Padding_idx")
     _check("embedding", input.dtype, weight, sparse)
     index = input.reshape(-1).to(_core.int64)

@@ -6,7 +6,8 @@ import warnings
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
-from ._activation import hardtanh, leaky_relu, softmax
+from .._docs import described
+from ._activation import IN_PLACE_TOO, hardtanh, leaky_relu, softmax
 
 # The fixed point of mean 0 and variance 1 (Klambauer et al. 2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -34,17 +35,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 @overridable("input")
+@described(IN_PLACE_TOO)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``scale * (x if x > 0 else alpha * (exp(x) - 1))`` with the constants of Klambauer et al. (2017).
 
     They keep activations at mean 0 and variance 1.
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.selu(rgrad.tensor([-2.0, 0.5, 3.0]))
