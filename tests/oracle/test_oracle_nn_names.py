@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import warnings
 from typing import Any
 
@@ -137,6 +139,33 @@ def test_a_name_does_the_same(name: str) -> None:
     ours, theirs = attempt(lambda: plain(SAME[name](rgrad))), attempt(lambda: plain(SAME[name](torch)))
     assert ours.error == theirs.error, (ours.message, theirs.message)
     assert ours.value == theirs.value
+
+
+@pytest.mark.parametrize("package", ["nn.modules", "nn.utils"])
+def test_files_have_the_names_of_pytorchs(package: str) -> None:
+    """Those that a file of PyTorch lists, as far as there are such names here at all."""
+    known = {*dir(rgrad.nn), *dir(rgrad.nn.utils)}
+    for file in pkgutil.iter_modules(importlib.import_module(f"torch.{package}").__path__):
+        listed = getattr(importlib.import_module(f"torch.{package}.{file.name}"), "__all__", [])
+        if wanted := [name for name in listed if name in known]:
+            ours = importlib.import_module(f"rgrad.{package}.{file.name}")
+            assert [name for name in wanted if not hasattr(ours, name)] == [], file.name
+
+
+def test_layers_have_the_bases_of_pytorchs() -> None:
+    """Of two classes in files of the same names, one is derived from the other here if it is so there."""
+
+    def here(cls: type) -> Any:
+        try:
+            return getattr(importlib.import_module(cls.__module__.replace("torch", "rgrad", 1)), cls.__name__, None)
+        except ImportError:
+            return None
+
+    for name in torch.nn.modules.__all__:
+        theirs = getattr(torch.nn, name)
+        for base in theirs.__mro__:
+            if base.__module__.startswith("torch.nn.modules.") and here(theirs) and here(base):
+                assert issubclass(here(theirs), here(base)), (name, base.__name__)
 
 
 def test_constants_of_layers_are_pytorchs() -> None:

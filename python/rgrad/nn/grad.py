@@ -4,10 +4,45 @@ from collections.abc import Sequence
 
 from .. import _core
 from .._core import Tensor
+from ._docs import described
 
 Numbers = int | Sequence[int]
 
+_INPUT = """
+    Args:
+        input_size: The shape of the input.
+        weight: The weight, of shape ``(out_channels, in_channels / groups, *kernel)``.
+        grad_output: The gradient of the output.
+        stride: As in the convolution.
+        padding: As in the convolution.
+        dilation: As in the convolution.
+        groups: As in the convolution.
 
+    Returns:
+        A tensor of the shape ``input_size``.
+
+    Raises:
+        RuntimeError: The shapes do not belong to one convolution.
+"""
+_WEIGHT = """
+    Args:
+        input: The input, of shape ``(N, C, {sizes})``.
+        weight_size: The shape of the weight.
+        grad_output: The gradient of the output.
+        stride: As in the convolution.
+        padding: As in the convolution.
+        dilation: As in the convolution.
+        groups: As in the convolution.
+
+    Returns:
+        A tensor of the shape ``weight_size``.
+
+    Raises:
+        RuntimeError: The shapes do not belong to one convolution.
+"""
+
+
+@described(_INPUT, 1)
 def conv1d_input(
     input_size: Sequence[int],
     weight: Tensor,
@@ -17,26 +52,11 @@ def conv1d_input(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of :func:`rgrad.conv1d` with respect to its input.
-
-    Args:
-        input_size: The shape of the input.
-        weight: The weight, of shape ``(out_channels, in_channels / groups, kernel)``.
-        grad_output: The gradient of the output.
-        stride: As in the convolution.
-        padding: As in the convolution.
-        dilation: As in the convolution.
-        groups: As in the convolution.
-
-    Returns:
-        A tensor of the shape ``input_size``.
-
-    Raises:
-        RuntimeError: The shapes do not belong to one convolution.
-    """
+    """The gradient of :func:`rgrad.conv1d` with respect to its input."""
     return _core._convolution_input(input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
+@described(_WEIGHT, 1)
 def conv1d_weight(
     input: Tensor,
     weight_size: Sequence[int],
@@ -46,26 +66,11 @@ def conv1d_weight(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of :func:`rgrad.conv1d` with respect to its weight.
-
-    Args:
-        input: The input, of 3 dimensions.
-        weight_size: The shape of the weight.
-        grad_output: The gradient of the output.
-        stride: As in the convolution.
-        padding: As in the convolution.
-        dilation: As in the convolution.
-        groups: As in the convolution.
-
-    Returns:
-        A tensor of the shape ``weight_size``.
-
-    Raises:
-        RuntimeError: The shapes do not belong to one convolution.
-    """
+    """The gradient of :func:`rgrad.conv1d` with respect to its weight."""
     return _core._convolution_weight(input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
+@described(_INPUT, 2)
 def conv2d_input(
     input_size: Sequence[int],
     weight: Tensor,
@@ -75,26 +80,11 @@ def conv2d_input(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of :func:`rgrad.conv2d` with respect to its input.
-
-    Args:
-        input_size: The shape of the input.
-        weight: The weight, of shape ``(out_channels, in_channels / groups, kernel_h, kernel_w)``.
-        grad_output: The gradient of the output.
-        stride: As in the convolution.
-        padding: As in the convolution.
-        dilation: As in the convolution.
-        groups: As in the convolution.
-
-    Returns:
-        A tensor of the shape ``input_size``.
-
-    Raises:
-        RuntimeError: The shapes do not belong to one convolution.
-    """
+    """The gradient of :func:`rgrad.conv2d` with respect to its input."""
     return _core._convolution_input(input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
+@described(_WEIGHT, 2)
 def conv2d_weight(
     input: Tensor,
     weight_size: Sequence[int],
@@ -104,26 +94,11 @@ def conv2d_weight(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of :func:`rgrad.conv2d` with respect to its weight.
-
-    Args:
-        input: The input, of 4 dimensions.
-        weight_size: The shape of the weight.
-        grad_output: The gradient of the output.
-        stride: As in the convolution.
-        padding: As in the convolution.
-        dilation: As in the convolution.
-        groups: As in the convolution.
-
-    Returns:
-        A tensor of the shape ``weight_size``.
-
-    Raises:
-        RuntimeError: The shapes do not belong to one convolution.
-    """
+    """The gradient of :func:`rgrad.conv2d` with respect to its weight."""
     return _core._convolution_weight(input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
+@described(_INPUT, 3)
 def conv3d_input(
     input_size: Sequence[int],
     weight: Tensor,
@@ -133,26 +108,11 @@ def conv3d_input(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of :func:`rgrad.conv3d` with respect to its input.
-
-    Args:
-        input_size: The shape of the input.
-        weight: The weight, of shape ``(out_channels, in_channels / groups, kernel_d, kernel_h, kernel_w)``.
-        grad_output: The gradient of the output.
-        stride: As in the convolution.
-        padding: As in the convolution.
-        dilation: As in the convolution.
-        groups: As in the convolution.
-
-    Returns:
-        A tensor of the shape ``input_size``.
-
-    Raises:
-        RuntimeError: The shapes do not belong to one convolution.
-    """
+    """The gradient of :func:`rgrad.conv3d` with respect to its input."""
     return _core._convolution_input(input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
+@described(_WEIGHT, 3)
 def conv3d_weight(
     input: Tensor,
     weight_size: Sequence[int],
@@ -162,21 +122,5 @@ def conv3d_weight(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of :func:`rgrad.conv3d` with respect to its weight.
-
-    Args:
-        input: The input, of 5 dimensions.
-        weight_size: The shape of the weight.
-        grad_output: The gradient of the output.
-        stride: As in the convolution.
-        padding: As in the convolution.
-        dilation: As in the convolution.
-        groups: As in the convolution.
-
-    Returns:
-        A tensor of the shape ``weight_size``.
-
-    Raises:
-        RuntimeError: The shapes do not belong to one convolution.
-    """
+    """The gradient of :func:`rgrad.conv3d` with respect to its weight."""
     return _core._convolution_weight(input, weight_size, grad_output, stride, padding, dilation, groups)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from .. import _core
 from .._core import Tensor
 from .._runtime.guards import NoGradGuard
+from ._docs import described
 
 __all__ = [
     "calculate_gain",
@@ -256,9 +257,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw uniformly, with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
-
+_BY_BOTH_FANS = """
     Args:
         tensor: A weight of two or more dimensions, which is overwritten.
         gain: The factor, for example of :func:`calculate_gain`.
@@ -269,6 +268,26 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
     Raises:
         ValueError: The tensor has fewer than 2 dimensions.
+"""
+_BY_ONE_FAN = """
+    Args:
+        tensor: A weight of two or more dimensions, which is overwritten.
+        a: The slope of ``"leaky_relu"``.
+        mode: ``"fan_in"`` keeps the size of signals, ``"fan_out"`` that of gradients.
+        nonlinearity: The function that follows, as :func:`calculate_gain` takes it.
+        generator: The stream of random numbers; the default one if None.
+
+    Returns:
+        ``tensor``.
+
+    Raises:
+        ValueError: ``mode`` or ``nonlinearity`` is unknown, or the tensor has fewer than 2 dimensions.
+"""
+
+
+@described(_BY_BOTH_FANS)
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    """Draw uniformly, with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))`` (Glorot and Bengio 2010).
 
     Example:
         >>> w = nn.init.xavier_uniform_(rgrad.empty(3, 5))
@@ -280,21 +299,11 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
+@described(_BY_BOTH_FANS)
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Draw from a normal distribution with standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
 
     The source is Glorot and Bengio 2010.
-
-    Args:
-        tensor: A weight of two or more dimensions, which is overwritten.
-        gain: The factor, for example of :func:`calculate_gain`.
-        generator: The stream of random numbers; the default one if None.
-
-    Returns:
-        ``tensor``.
-
-    Raises:
-        ValueError: The tensor has fewer than 2 dimensions.
 
     Example:
         >>> w = nn.init.xavier_normal_(rgrad.empty(100, 100))
@@ -312,23 +321,11 @@ def _is_empty(tensor: Tensor) -> bool:
     return False
 
 
+@described(_BY_ONE_FAN)
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Draw uniformly, with standard deviation ``gain / sqrt(fan)`` (He et al. 2015).
-
-    Args:
-        tensor: A weight of two or more dimensions, which is overwritten.
-        a: The slope of ``"leaky_relu"``.
-        mode: ``"fan_in"`` keeps the size of signals, ``"fan_out"`` that of gradients.
-        nonlinearity: The function that follows, as :func:`calculate_gain` takes it.
-        generator: The stream of random numbers; the default one if None.
-
-    Returns:
-        ``tensor``.
-
-    Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is unknown, or the tensor has fewer than 2 dimensions.
 
     Example:
         >>> w = nn.init.kaiming_uniform_(rgrad.empty(4, 6), nonlinearity="relu")
@@ -341,23 +338,11 @@ def kaiming_uniform_(
     return uniform_(tensor, -bound, bound, generator)
 
 
+@described(_BY_ONE_FAN)
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
     """Draw from a normal distribution with standard deviation ``gain / sqrt(fan)`` (He et al. 2015).
-
-    Args:
-        tensor: A weight of two or more dimensions, which is overwritten.
-        a: The slope of ``"leaky_relu"``.
-        mode: ``"fan_in"`` keeps the size of signals, ``"fan_out"`` that of gradients.
-        nonlinearity: The function that follows, as :func:`calculate_gain` takes it.
-        generator: The stream of random numbers; the default one if None.
-
-    Returns:
-        ``tensor``.
-
-    Raises:
-        ValueError: ``mode`` or ``nonlinearity`` is unknown, or the tensor has fewer than 2 dimensions.
 
     Example:
         >>> w = nn.init.kaiming_normal_(rgrad.empty(100, 200), nonlinearity="relu")

@@ -1,15 +1,16 @@
 """Adafactor."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from .._runtime.info import finfo
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._loaded import check_entry
 from ._update import Steps
-from .optimizer import Loss, Optimizer, Params, checked_rate, option, scalar_state
+from .optimizer import Params, checked_rate, option, scalar_state
 
 
 def _shapes(grad: Tensor) -> dict[str, tuple[int, ...]]:
@@ -32,7 +33,7 @@ def _variance(grad: Tensor, state: dict[str, Any], fresh: float, least: float) -
     return mean.div(rows.mean(dim=-2, keepdim=True).clamp(min=least))
 
 
-class Adafactor(Optimizer):
+class Adafactor(GroupedOptimizer):
     """Adam that keeps squared gradients of matrices as a row and a column, not whole (Shazeer and Stern 2018).
 
     Args:
@@ -89,16 +90,6 @@ class Adafactor(Optimizer):
         state["step"] = scalar_state(0.0)
         for name, shape in _shapes(grad).items():
             state[name] = _core.zeros(shape, dtype=grad.dtype, device=grad.device)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Steps]:
         rate = float(option(group["lr"], False))

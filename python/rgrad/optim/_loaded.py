@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from .._core import Tensor
 
 if TYPE_CHECKING:
-    from .optimizer import Optimizer
+    from ._grouped import GroupedOptimizer
 
 
-def check_loaded(optimizer: "Optimizer") -> None:
+def check_loaded(optimizer: "GroupedOptimizer") -> None:
     """Compare the states of parameters that take part in a step with fresh ones.
 
     Raises:

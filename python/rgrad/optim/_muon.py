@@ -1,14 +1,15 @@
 """Muon."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Steps, Update, Values, Write
-from .optimizer import Loss, Optimizer, Params, checked_rate, option
+from .optimizer import Params, checked_rate, option
 
 
 def _orthogonal(update: Tensor, coefficients: Sequence[float], steps: int, eps: float) -> Tensor:
@@ -46,7 +47,7 @@ def _momentum(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_momentum)
 
 
-class Muon(Optimizer):
+class Muon(GroupedOptimizer):
     """Steps by the orthogonal matrix nearest to the momentum (Jordan et al. 2024); for matrices of hidden layers.
 
     Args:
@@ -108,16 +109,6 @@ class Muon(Optimizer):
 
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["momentum_buffer"] = _core.zeros_like(grad)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write | Steps]:
         _checked(group, batch)

@@ -1,13 +1,14 @@
 """Adadelta."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, plus, plus_product
-from .optimizer import Loss, Optimizer, Params, checked, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -27,7 +28,7 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
-class Adadelta(Optimizer):
+class Adadelta(GroupedOptimizer):
     """Steps of the size of earlier steps, in the units of the parameter (Zeiler 2012).
 
     ``v = rho v + (1 - rho) g²``; ``d = sqrt(u + eps) / sqrt(v + eps) g``; ``u = rho u + (1 - rho) d²``; ``p -= lr d``.
@@ -53,8 +54,7 @@ class Adadelta(Optimizer):
         checked_rate(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        checked("epsilon", eps)
         checked("weight_decay", weight_decay)
         super().__init__(
             params,
@@ -74,16 +74,6 @@ class Adadelta(Optimizer):
         state["step"] = scalar_state(0.0)
         state["square_avg"] = _core.zeros_like(param)
         state["acc_delta"] = _core.zeros_like(param)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

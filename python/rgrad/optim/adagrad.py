@@ -1,13 +1,14 @@
 """Adagrad."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, plus, plus_quotient
-from .optimizer import Loss, Optimizer, Params, checked, checked_fused, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_fused, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -25,7 +26,7 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
-class Adagrad(Optimizer):
+class Adagrad(GroupedOptimizer):
     """Divides by the root of the sum of all squared gradients (Duchi et al. 2011).
 
     ``s += g²``; ``p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)``, with s beginning at
@@ -54,8 +55,7 @@ class Adagrad(Optimizer):
         checked("lr_decay", lr_decay)
         checked("weight_decay", weight_decay)
         checked("initial_accumulator_value", initial_accumulator_value)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        checked("epsilon", eps)
         super().__init__(
             params,
             {
@@ -84,16 +84,6 @@ class Adagrad(Optimizer):
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] = scalar_state(0.0)
         state["sum"] = _core.full_like(param.detach(), self.defaults["initial_accumulator_value"])
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

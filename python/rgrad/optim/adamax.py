@@ -1,13 +1,14 @@
 """Adamax."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, plus, plus_quotient
-from .optimizer import Loss, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -26,7 +27,7 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
-class Adamax(Optimizer):
+class Adamax(GroupedOptimizer):
     """Adam with the largest gradient so far in place of the root of squares (Kingma and Ba 2015).
 
     ``u = max(b2 u, |g| + eps)``; ``p -= lr / (1 - b1^t) m / u``. ``weight_decay`` is added to the gradient. ``foreach``
@@ -50,8 +51,7 @@ class Adamax(Optimizer):
         capturable: bool = False,
     ) -> None:
         checked_rate(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        checked("epsilon", eps)
         checked_betas(betas)
         checked("weight_decay", weight_decay)
         super().__init__(
@@ -72,16 +72,6 @@ class Adamax(Optimizer):
         state["step"] = scalar_state(0.0)
         state["exp_avg"] = _core.zeros_like(param)
         state["exp_inf"] = _core.zeros_like(param)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

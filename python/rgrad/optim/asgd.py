@@ -1,14 +1,15 @@
 """ASGD."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, check_write, plus
-from .optimizer import Loss, Optimizer, Params, checked, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -33,7 +34,7 @@ def _set_rates(states: list[dict[str, Any]], eta: Tensor, mu: Tensor) -> None:
         state["mu"].copy_(mu)
 
 
-class ASGD(Optimizer):
+class ASGD(GroupedOptimizer):
     """Gradient descent with a falling rate that averages the parameters it passes (Polyak and Juditsky 1992).
 
     ``p = (1 - lambd eta) p - eta g`` with ``eta = lr / (1 + lambd lr t)^alpha``; from step ``t0`` on ``ax`` is the mean
@@ -80,16 +81,6 @@ class ASGD(Optimizer):
         state["eta"] = scalar_state(option(group["lr"], False))
         state["mu"] = scalar_state(1.0)
         state["ax"] = _core.zeros_like(param)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

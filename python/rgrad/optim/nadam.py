@@ -1,14 +1,15 @@
 """NAdam."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, check_write, plus, plus_product, plus_quotient
-from .optimizer import Loss, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -45,7 +46,7 @@ def _faded(product: Tensor, factor: float) -> Any:
     return after.item()
 
 
-class NAdam(Optimizer):
+class NAdam(GroupedOptimizer):
     """Adam with Nesterov's momentum (Dozat 2016): the step looks ahead by the momentum of the next step.
 
     With ``mu_t = b1 (1 - 0.96^(t momentum_decay) / 2)`` and the product of all of them,
@@ -75,8 +76,7 @@ class NAdam(Optimizer):
         differentiable: bool = False,
     ) -> None:
         checked_rate(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        checked("epsilon", eps)
         checked_betas(betas)
         checked("weight_decay", weight_decay)
         checked("momentum_decay", momentum_decay)
@@ -101,16 +101,6 @@ class NAdam(Optimizer):
         state["mu_product"] = scalar_state(1.0)
         state["exp_avg"] = _core.zeros_like(param)
         state["exp_avg_sq"] = _core.zeros_like(param)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

@@ -1,13 +1,14 @@
 """RAdam."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, plus, plus_product
-from .optimizer import Loss, Optimizer, Params, checked, checked_betas, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_betas, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -31,7 +32,7 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
-class RAdam(Optimizer):
+class RAdam(GroupedOptimizer):
     """Adam whose first steps are plain momentum, until the variance of the squares is known (Liu et al. 2020).
 
     The length of the average of squares, ``rho = rho_inf - 2 t b2^t / (1 - b2^t)`` with ``rho_inf = 2 / (1 - b2) - 1``,
@@ -58,8 +59,7 @@ class RAdam(Optimizer):
         differentiable: bool = False,
     ) -> None:
         checked_rate(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        checked("epsilon", eps)
         checked_betas(betas)
         checked("weight_decay", weight_decay)
         super().__init__(
@@ -81,16 +81,6 @@ class RAdam(Optimizer):
         state["step"] = scalar_state(0.0)
         state["exp_avg"] = _core.zeros_like(param)
         state["exp_avg_sq"] = _core.zeros_like(param)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

@@ -1,13 +1,14 @@
 """RMSprop."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, plus, plus_product, plus_quotient
-from .optimizer import Loss, Optimizer, Params, checked, checked_rate, option, scalar_state
+from .optimizer import Params, checked, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -36,7 +37,7 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
-class RMSprop(Optimizer):
+class RMSprop(GroupedOptimizer):
     """Divides by the root of the mean of squared gradients (Hinton's lecture 6e).
 
     ``v = alpha v + (1 - alpha) g²``; ``p -= lr g / (sqrt(v) + eps)``. ``centered`` subtracts the square of the mean of
@@ -62,8 +63,7 @@ class RMSprop(Optimizer):
         differentiable: bool = False,
     ) -> None:
         checked_rate(lr)
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        checked("epsilon", eps)
         checked("momentum", momentum)
         checked("weight_decay", weight_decay)
         checked("alpha", alpha)
@@ -90,16 +90,6 @@ class RMSprop(Optimizer):
             state["momentum_buffer"] = _core.zeros_like(param)
         if group["centered"]:
             state["grad_avg"] = _core.zeros_like(param)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

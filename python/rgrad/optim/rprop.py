@@ -1,13 +1,14 @@
 """Rprop."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, overload
+from collections.abc import Iterator
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, where
-from .optimizer import Loss, Optimizer, Params, checked_rate, option, scalar_state
+from .optimizer import Params, checked_rate, option, scalar_state
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -26,7 +27,7 @@ def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
 _update = Update(_formula)
 
 
-class Rprop(Optimizer):
+class Rprop(GroupedOptimizer):
     """Each element steps by a size of its own, which depends on signs of gradients alone (Riedmiller and Braun 1993).
 
     The size grows by ``etas[1]`` while the gradient keeps its sign, and shrinks by ``etas[0]`` after a change, within
@@ -68,16 +69,6 @@ class Rprop(Optimizer):
         state["step"] = scalar_state(0.0)
         state["prev"] = _core.zeros_like(param)
         state["step_size"] = _core.full_like(grad.detach(), float(option(group["lr"], False)))
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         names = ("prev", "step_size")

@@ -1,14 +1,15 @@
 """Stochastic gradient descent."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from ._batch import Batch, Started
+from ._grouped import GroupedOptimizer
 from ._update import Update, Values, Write, plus
-from .optimizer import Loss, Optimizer, Params, checked_fused, option
+from .optimizer import Params, checked_fused, option
 
 
 def _formula(options: Any, tensors: Any, numbers: Any) -> Values:
@@ -34,7 +35,7 @@ def _keep(states: list[dict[str, Any]], buffers: list[Tensor]) -> None:
         state["momentum_buffer"] = buffer
 
 
-class SGD(Optimizer):
+class SGD(GroupedOptimizer):
     """``v = momentum v + (1 - dampening) g``; ``p = p - lr v``, where g has ``weight_decay p`` added.
 
     With ``nesterov`` the update is ``g + momentum v`` (Sutskever et al. 2013); ``maximize`` goes uphill. ``foreach``
@@ -86,16 +87,6 @@ class SGD(Optimizer):
             },
         )
         checked_fused(fused, foreach, differentiable)
-
-    @overload
-    def step(self, closure: None = None) -> None: ...
-    @overload
-    def step(self, closure: Callable[[], Loss]) -> Loss: ...
-    @overload
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None: ...
-    def step(self, closure: Callable[[], Loss] | None = None) -> Loss | None:
-        """Update all parameters that have a gradient; returns what ``closure`` returned."""
-        return self._run(closure)
 
     def _batch(self, group: dict[str, Any], started: Started) -> Batch:
         if group["momentum"] != 0:

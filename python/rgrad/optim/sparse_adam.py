@@ -5,10 +5,11 @@ from typing import Any, overload
 
 from .._core import Tensor
 from ._batch import Batch, Started
-from .optimizer import Loss, Optimizer, Params, checked_betas, checked_rate
+from ._grouped import GroupedOptimizer
+from .optimizer import Loss, Params, checked_betas, checked_rate
 
 
-class SparseAdam(Optimizer):
+class SparseAdam(GroupedOptimizer):
     """Adam for gradients with few elements. There are none here: tensors are dense, and :meth:`step` says so.
 
     Raises:

@@ -354,3 +354,9 @@ def test_averaged_models_and_their_schedule() -> None:
         schedule.step()
         found.append(schedule.get_last_lr()[0])
     assert found == [0.75, 0.5, 0.5, 0.5]
+
+
+def test_adamw_has_a_file_of_its_own_as_in_pytorch() -> None:
+    from rgrad.optim.adamw import AdamW
+
+    assert AdamW is optim.AdamW

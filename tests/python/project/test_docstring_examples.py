@@ -103,6 +103,12 @@ def test_example(name: str) -> None:
     assert settings() == before, "the example leaves a setting behind"
 
 
+def first_line_and_example(doc: str) -> tuple[str, str]:
+    """What a docstring has in the text of the package even where it shares the rest with its family."""
+    first, _, rest = inspect.cleandoc(doc).partition("\n")
+    return first, rest.partition("\nExample:\n")[2] or rest
+
+
 def test_no_docstring_is_missed() -> None:
     """Those in the text of the package, of whatever has one."""
     written = set()
@@ -113,9 +119,9 @@ def test_no_docstring_is_missed() -> None:
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 doc = ast.get_docstring(node)
                 if doc and ">>> " in doc:
-                    written.add(doc)
+                    written.add(first_line_and_example(doc))
     assert len(written) > 500
-    assert {doc.split("\n")[0] for doc in written - {inspect.cleandoc(doc) for doc in EXAMPLES.values()}} == set()
+    assert written - {first_line_and_example(doc) for doc in EXAMPLES.values()} == set()
 
 
 def test_native_functions_and_methods_are_seen() -> None:

@@ -272,7 +272,7 @@ SWITCHES = {
     "rgrad._runtime.guards",
     "rgrad._transforms.levels",
     "rgrad.autograd.grad_mode",
-    "rgrad.optim.optimizer",
+    "rgrad.optim._grouped",
 }
 
 

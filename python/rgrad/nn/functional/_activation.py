@@ -5,18 +5,30 @@ import warnings
 from ... import _core
 from ..._core import Tensor, dtype
 from ..._operation.overridable import overridable
+from .._docs import described
 
+#: The texts of functions without options, and of those that may write into their input.
+ELEMENTWISE = """
+    Args:
+        input: A tensor of any shape.
 
-@overridable("input", native=_core.relu, takes=("input",))
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute ``max(x, 0)``; the gradient at 0 is 0.
-
+    Returns:
+        A tensor of the shape of ``input``.
+"""
+IN_PLACE_TOO = """
     Args:
         input: A tensor of any shape.
         inplace: Write the result into ``input``.
 
     Returns:
         A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
+"""
+
+
+@overridable("input", native=_core.relu, takes=("input",))
+@described(IN_PLACE_TOO)
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``max(x, 0)``; the gradient at 0 is 0.
 
     Example:
         >>> F.relu(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -44,14 +56,9 @@ def relu_(input: Tensor) -> Tensor:
     return input.relu_()
 
 
+@described(ELEMENTWISE)
 def tanh(input: Tensor) -> Tensor:
     """Compute the hyperbolic tangent.
-
-    Args:
-        input: A tensor of any shape.
-
-    Returns:
-        A tensor of the shape of ``input``.
 
     Example:
         >>> F.tanh(rgrad.tensor([-1.0, 0.0, 1.0]))
@@ -60,14 +67,9 @@ def tanh(input: Tensor) -> Tensor:
     return input.tanh()
 
 
+@described(ELEMENTWISE)
 def sigmoid(input: Tensor) -> Tensor:
     """Compute ``1 / (1 + exp(-x))``.
-
-    Args:
-        input: A tensor of any shape.
-
-    Returns:
-        A tensor of the shape of ``input``.
 
     Example:
         >>> F.sigmoid(rgrad.tensor([-1.0, 0.0, 1.0]))
@@ -134,15 +136,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @overridable("input", native=_core.silu, takes=("input",))
+@described(IN_PLACE_TOO)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * sigmoid(x)``.
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.silu(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -152,15 +148,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @overridable("input", native=_core.mish, takes=("input",))
+@described(IN_PLACE_TOO)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * tanh(softplus(x))`` (Misra 2019).
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.mish(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -210,14 +200,9 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 
 @overridable("input")
+@described(ELEMENTWISE)
 def softsign(input: Tensor) -> Tensor:
     """Compute ``x / (1 + |x|)``.
-
-    Args:
-        input: A tensor of any shape.
-
-    Returns:
-        A tensor of the shape of ``input``.
 
     Example:
         >>> F.softsign(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -227,14 +212,9 @@ def softsign(input: Tensor) -> Tensor:
 
 
 @overridable("input")
+@described(ELEMENTWISE)
 def tanhshrink(input: Tensor) -> Tensor:
     """Compute ``x - tanh(x)``.
-
-    Args:
-        input: A tensor of any shape.
-
-    Returns:
-        A tensor of the shape of ``input``.
 
     Example:
         >>> F.tanhshrink(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -244,14 +224,9 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 @overridable("input", native=_core.logsigmoid, takes=("input",))
+@described(ELEMENTWISE)
 def logsigmoid(input: Tensor) -> Tensor:
     """Compute ``log(sigmoid(x))``, without overflow.
-
-    Args:
-        input: A tensor of any shape.
-
-    Returns:
-        A tensor of the shape of ``input``.
 
     Example:
         >>> F.logsigmoid(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -286,15 +261,9 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 @overridable("input")
+@described(IN_PLACE_TOO)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Limit ``x`` to ``[0, 6]``.
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.relu6(rgrad.tensor([-2.0, 0.5, 7.0]))
@@ -304,15 +273,9 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @overridable("input", native=_core.hardsigmoid, takes=("input",))
+@described(IN_PLACE_TOO)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x / 6 + 1 / 2``, limited to ``[0, 1]``.
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.hardsigmoid(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -322,15 +285,9 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @overridable("input", native=_core.hardswish, takes=("input",))
+@described(IN_PLACE_TOO)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * hardsigmoid(x)`` (Howard et al. 2019).
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.hardswish(rgrad.tensor([-2.0, 0.5, 3.0]))

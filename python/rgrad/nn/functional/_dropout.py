@@ -6,22 +6,14 @@ import warnings
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
+from .._docs import described
 
 # The limit of selu on the negative side, with the sign changed (Klambauer et al. 2017).
 _SATURATION = 1.7580993408473766
 
-
-def _check(p: float) -> None:
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-@overridable("input", native=_core.dropout, takes=("input", "p", "training"))
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zero each element with probability ``p`` and multiply the others by ``1 / (1 - p)`` (Srivastava et al. 2014).
-
+_TEXT = """
     Args:
-        input: A tensor of any shape.
+        input: A tensor of {shape}.
         p: The probability.
         training: False makes this the identity.
         inplace: Write the result into ``input``.
@@ -30,7 +22,19 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
+        {raises}ValueError: ``p`` is not in ``[0, 1]``.
+"""
+
+
+def _check(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+@overridable("input", native=_core.dropout, takes=("input", "p", "training"))
+@described(_TEXT, shape="any shape", raises="")
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero each element with probability ``p`` and multiply the others by ``1 / (1 - p)`` (Srivastava et al. 2014).
 
     Example:
         >>> dropped = F.dropout(rgrad.ones(1000), p=0.2)
@@ -57,21 +61,13 @@ def _features(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
 
 
 @overridable("input")
+@described(
+    _TEXT,
+    shape="shape ``(N, C, L)`` or ``(C, L)``",
+    raises="RuntimeError: ``input`` has another number of dimensions.\n    ",
+)
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels with probability ``p`` and multiply the others by ``1 / (1 - p)`` (Tompson et al. 2015).
-
-    Args:
-        input: A tensor of shape ``(N, C, L)`` or ``(C, L)``.
-        p: The probability.
-        training: False makes this the identity.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
-
-    Raises:
-        RuntimeError: ``input`` has another number of dimensions.
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Example:
         >>> dropped = F.dropout1d(rgrad.ones(100, 20, 3))
@@ -91,21 +87,14 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 @overridable("input")
+@described(
+    _TEXT,
+    shape="shape ``(N, C, H, W)``. With three dimensions the first two are still N and C; any other\n        "
+    "number is warned of",
+    raises="",
+)
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels with probability ``p`` and multiply the others by ``1 / (1 - p)`` (Tompson et al. 2015).
-
-    Args:
-        input: A tensor of shape ``(N, C, H, W)``. With three dimensions the first two are still N and C; any other
-            number is warned of.
-        p: The probability.
-        training: False makes this the identity.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Example:
         >>> dropped = F.dropout2d(rgrad.ones(10, 20, 2, 2))
@@ -126,20 +115,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 @overridable("input")
+@described(
+    _TEXT, shape="shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``; any other number of dimensions is warned of", raises=""
+)
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels with probability ``p`` and multiply the others by ``1 / (1 - p)`` (Tompson et al. 2015).
-
-    Args:
-        input: A tensor of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``; any other number of dimensions is warned of.
-        p: The probability.
-        training: False makes this the identity.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Example:
         >>> dropped = F.dropout3d(rgrad.ones(10, 20, 2, 2, 2))
@@ -184,22 +164,11 @@ def _alpha(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[
 
 
 @overridable("input")
+@described(_TEXT, shape="any shape", raises="")
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Set each element to the negative limit of :func:`selu` with probability ``p`` (Klambauer et al. 2017).
 
     All elements are then scaled and shifted, so that mean 0 and variance 1 stay.
-
-    Args:
-        input: A tensor of any shape.
-        p: The probability.
-        training: False makes this the identity.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Example:
         >>> F.alpha_dropout(rgrad.zeros(1000), training=True).unique()
@@ -210,21 +179,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 
 @overridable("input")
+@described(_TEXT, shape="shape ``(N, C, *)``", raises="RuntimeError: ``input`` has less than two dimensions.\n    ")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Compute :func:`alpha_dropout` of whole channels.
-
-    Args:
-        input: A tensor of shape ``(N, C, *)``.
-        p: The probability.
-        training: False makes this the identity.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
-
-    Raises:
-        RuntimeError: ``input`` has less than two dimensions.
-        ValueError: ``p`` is not in ``[0, 1]``.
 
     Example:
         >>> dropped = F.feature_alpha_dropout(rgrad.zeros(10, 20, 3), training=True)

@@ -10,6 +10,15 @@ from ..._operation.composed import type_name
 from ..._operation.overridable import overridable
 
 
+def padding_row(padding_idx: int | None, count: int, name: str) -> int | None:
+    """The row that gets no gradient, which may be counted from the end of so many rows."""
+    if padding_idx is None:
+        return None
+    if not -count <= padding_idx < count:
+        raise AssertionError(f"{name} must be within num_embeddings")
+    return padding_idx % count
+
+
 def _check(name: str, dtype: Any, weight: Tensor, sparse: bool) -> None:
     if sparse:
         raise NotImplementedError(
@@ -90,11 +99,8 @@ def embedding(
         tensor([[4., 5.],
                 [0., 1.]])
     """
-    if padding_idx is not None:
-        count = weight.size(0)
-        if not -count <= padding_idx < count:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= count
+    if padding_idx is not None and not 0 <= padding_idx < weight.size(0):
+        padding_idx = padding_row(padding_idx, weight.size(0), "Padding_idx")
     _check("embedding", input.dtype, weight, sparse)
     index = input.reshape(-1).to(_core.int64)
     if max_norm is not None:

@@ -175,6 +175,19 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return input / (total * (alpha / size) + k) ** beta
 
 
+def corners(align_corners: bool | None) -> bool:
+    """The option of :func:`affine_grid` and of what reads at its places, with a warning if it is not given."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+            "details.",
+            stacklevel=4,
+        )
+        return False
+    return align_corners
+
+
 def _axis(n: int, align_corners: bool, theta: Tensor) -> Tensor:
     """Positions from -1 to 1: of the corner pixels' centers, or of the edges of the image."""
     if n == 1:
@@ -208,14 +221,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
                  [[-1.,  1.],
                   [ 1.,  1.]]]])
     """
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
-            "details.",
-            stacklevel=3,
-        )
-        align_corners = False
+    align_corners = corners(align_corners)
     if not theta.dtype.is_floating_point:
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     dims = len(size) - 2

@@ -14,7 +14,7 @@ from ...autograd.grad_mode import enable_grad
 from ._loss import cross_entropy
 
 if TYPE_CHECKING:
-    from ..modules._linear_loss import LinearCrossEntropyOptions
+    from ..modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 
 @overridable("input", "linear_weight", "target", "linear_bias", "weight")

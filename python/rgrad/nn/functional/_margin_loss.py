@@ -213,6 +213,13 @@ def multilabel_soft_margin_loss(
     return reduced(loss.sum(-1) / input.size(-1), reduction)
 
 
+def _check_dtypes(name: str, x: Tensor, target: Tensor) -> None:
+    if target.dtype != _core.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype}: the target has classes")
+    if not x.dtype.is_floating_point:
+        raise NotImplementedError(f"{name} is not implemented for {x.dtype}: convert to a float type")
+
+
 def _rows(input: Tensor) -> Tensor:
     """The scores as a matrix with a row for each example."""
     ndim = input.dim()
@@ -258,10 +265,7 @@ def multilabel_margin_loss(
     x = _rows(input)
     if target.shape != input.shape and not (input.dim() < 2 and target.numel() == input.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    if target.dtype != _core.int64:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype}: the target has classes")
-    if not x.dtype.is_floating_point:
-        raise NotImplementedError(f"multilabel_margin_loss is not implemented for {x.dtype}: convert to a float type")
+    _check_dtypes("multilabel_margin_loss", x, target)
     classes = x.size(1)
     t = target.reshape(x.shape)
     index = _core.where(t == -1, 0, t)
@@ -327,10 +331,7 @@ def multi_margin_loss(
             f"size). Expected target size [{batch}], but got {list(target.shape)}. Input has shape "
             f"{list(input.shape)}."
         )
-    if target.dtype != _core.int64:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype}: the target has classes")
-    if not x.dtype.is_floating_point:
-        raise NotImplementedError(f"multi_margin_loss is not implemented for {x.dtype}: convert to a float type")
+    _check_dtypes("multi_margin_loss", x, target)
     if weight is not None and weight.dtype != x.dtype:
         raise RuntimeError(f"expected scalar type {x.dtype} but found {weight.dtype}: the weight has the input's dtype")
     t = target.reshape(batch, 1)
@@ -348,7 +349,9 @@ def multi_margin_loss(
     return reduced(loss if input.dim() == 2 or target.dim() == 1 else loss.squeeze(0), reduction)
 
 
-def _same_ranks(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+def _check_triplets(margin: float, anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     a, p, n = anchor.dim(), positive.dim(), negative.dim()
     if not a == p == n:
         raise RuntimeError(
@@ -399,9 +402,7 @@ def triplet_margin_loss(
     if _core._autocasts():
         anchor, positive, negative = _core._autocast_widened(anchor, positive, negative)
     reduction = reduction_of(reduction, size_average, reduce)
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    _same_ranks(anchor, positive, negative)
+    _check_triplets(margin, anchor, positive, negative)
 
     def distance(x: Tensor, y: Tensor) -> Tensor:
         return pairwise_distance(x, y, p, eps)
@@ -460,8 +461,6 @@ def triplet_margin_with_distance_loss(
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    _same_ranks(anchor, positive, negative)
+    _check_triplets(margin, anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
     return _triplets(anchor, positive, negative, distance, margin, swap, reduction)

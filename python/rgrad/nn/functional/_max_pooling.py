@@ -1,17 +1,126 @@
 """Max pooling: the largest elements of windows, and where they stand."""
 
-from collections.abc import Sequence
-from typing import Literal, overload
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol, TypeVar, cast, overload
 
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
-from ._pooling import Size, _size, _with_sizes
+from .._docs import described
+from ._pooling import FIXED, OPTIONAL, TO_SIZE, Size, _size, _with_sizes
 
 Pair = tuple[Tensor, Tensor]
+_Sizes = TypeVar("_Sizes", contravariant=True)
+
+_LARGEST = """
+    Args:
+        input: A tensor of shape ``(N, C, {sizes})`` or ``(C, {sizes})``, of any dtype but bool.
+        kernel_size: The size of the windows: a number, or one for each dimension.
+        stride: How far apart the windows begin; None: by their size.
+        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
+        dilation: The distance between neighbours in a window.
+        ceil_mode: Count windows that end behind the padding, too.
+        return_indices: {indices}
+
+    Returns:
+        {returns}
+
+    Raises:
+        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
+"""
+_ALWAYS = {
+    "indices": "Ignored.",
+    "returns": "The elements, and their positions in the flattened {flattened} (int64): of equal elements the first.",
+}
+_IF_ASKED = {
+    "indices": "Return the positions in the flattened {flattened}, too (int64): of equal elements the first.",
+    "returns": "The elements, or elements and positions. Nan is larger than all others.",
+}
+_TO_SIZE_ALWAYS = {
+    "entry": "\n    return_indices: Ignored.",
+    "returns": "The elements, and their positions in the flattened {flattened} (int64).",
+}
+_TO_SIZE_IF_ASKED = {
+    "entry": "\n    return_indices: Return the positions in the flattened {flattened}, too (int64).",
+    "returns": "The elements, or elements and positions.",
+}
+
+
+class _WithIndices(Protocol):
+    """The type of max pooling. Functions of three ranks have it, since each would need these overloads."""
+
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+        return_indices: Literal[False] = False,
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+        *,
+        return_indices: Literal[True],
+    ) -> Pair: ...
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        stride: Size | None,
+        padding: Size,
+        dilation: Size,
+        ceil_mode: bool,
+        return_indices: Literal[True],
+    ) -> Pair: ...
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Tensor | Pair: ...
+
+
+class _ToSize(Protocol[_Sizes]):
+    """The type of max pooling to a size."""
+
+    @overload
+    def __call__(self, input: Tensor, output_size: _Sizes, return_indices: Literal[False] = False) -> Tensor: ...
+    @overload
+    def __call__(self, input: Tensor, output_size: _Sizes, return_indices: Literal[True]) -> Pair: ...
+    @overload
+    def __call__(self, input: Tensor, output_size: _Sizes, return_indices: bool = False) -> Tensor | Pair: ...
+
+
+def _windows(function: Callable[..., Tensor | Pair]) -> _WithIndices:
+    return cast(_WithIndices, function)
+
+
+def _adaptive(function: Callable[..., Tensor | Pair]) -> _ToSize[Size]:
+    return cast(_ToSize[Size], function)
+
+
+def _adaptive_optional(function: Callable[..., Tensor | Pair]) -> _ToSize[int | Sequence[int | None]]:
+    return cast(_ToSize[int | Sequence[int | None]], function)
 
 
 @overridable("input")
+@described(_LARGEST, 1, **_ALWAYS)
 def max_pool1d_with_indices(
     input: Tensor,
     kernel_size: Size,
@@ -23,21 +132,6 @@ def max_pool1d_with_indices(
 ) -> Pair:
     """Find the largest elements of windows of the last dimension, and their positions.
 
-    Args:
-        input: A tensor of shape ``(N, C, L)`` or ``(C, L)``, of any dtype but bool.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
-        dilation: The distance between neighbours in a window.
-        ceil_mode: Count windows that end behind the padding, too.
-        return_indices: Ignored.
-
-    Returns:
-        The elements, and their positions in the flattened L (int64): of equal elements the first.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
-
     Example:
         >>> values, indices = F.max_pool1d_with_indices(rgrad.arange(4.0).reshape(1, 4), 2)
         >>> indices.tolist()
@@ -46,48 +140,9 @@ def max_pool1d_with_indices(
     return _core.max_pool1d_with_indices(input, kernel_size, _size(stride), padding, dilation, ceil_mode)
 
 
-@overload
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    return_indices: Literal[False] = False,
-) -> Tensor: ...
-@overload
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    *,
-    return_indices: Literal[True],
-) -> Pair: ...
-@overload
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Size,
-    dilation: Size,
-    ceil_mode: bool,
-    return_indices: Literal[True],
-) -> Pair: ...
-@overload
-def max_pool1d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor | Pair: ...
+@_windows
 @overridable("input")
+@described(_LARGEST, 1, **_IF_ASKED)
 def max_pool1d(
     input: Tensor,
     kernel_size: Size,
@@ -99,21 +154,6 @@ def max_pool1d(
 ) -> Tensor | Pair:
     """Find the largest elements of windows of the last dimension.
 
-    Args:
-        input: A tensor of shape ``(N, C, L)`` or ``(C, L)``, of any dtype but bool.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
-        dilation: The distance between neighbours in a window.
-        ceil_mode: Count windows that end behind the padding, too.
-        return_indices: Return the positions in the flattened L, too (int64): of equal elements the first.
-
-    Returns:
-        The elements, or elements and positions. Nan is larger than all others.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
-
     Example:
         >>> F.max_pool1d(rgrad.arange(4.0).reshape(1, 4), 2)
         tensor([[1., 3.]])
@@ -124,6 +164,7 @@ def max_pool1d(
 
 
 @overridable("input")
+@described(_LARGEST, 2, **_ALWAYS)
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Size,
@@ -135,21 +176,6 @@ def max_pool2d_with_indices(
 ) -> Pair:
     """Find the largest elements of windows of the last two dimensions, and their positions.
 
-    Args:
-        input: A tensor of shape ``(N, C, H, W)`` or ``(C, H, W)``, of any dtype but bool.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
-        dilation: The distance between neighbours in a window.
-        ceil_mode: Count windows that end behind the padding, too.
-        return_indices: Ignored.
-
-    Returns:
-        The elements, and their positions in the flattened H and W (int64): of equal elements the first.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
-
     Example:
         >>> values, indices = F.max_pool2d_with_indices(rgrad.arange(4.0).reshape(1, 2, 2), 2)
         >>> indices.tolist()
@@ -158,48 +184,9 @@ def max_pool2d_with_indices(
     return _core.max_pool2d_with_indices(input, kernel_size, _size(stride), padding, dilation, ceil_mode)
 
 
-@overload
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    return_indices: Literal[False] = False,
-) -> Tensor: ...
-@overload
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    *,
-    return_indices: Literal[True],
-) -> Pair: ...
-@overload
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Size,
-    dilation: Size,
-    ceil_mode: bool,
-    return_indices: Literal[True],
-) -> Pair: ...
-@overload
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor | Pair: ...
+@_windows
 @overridable("input")
+@described(_LARGEST, 2, **_IF_ASKED)
 def max_pool2d(
     input: Tensor,
     kernel_size: Size,
@@ -211,21 +198,6 @@ def max_pool2d(
 ) -> Tensor | Pair:
     """Find the largest elements of windows of the last two dimensions.
 
-    Args:
-        input: A tensor of shape ``(N, C, H, W)`` or ``(C, H, W)``, of any dtype but bool.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
-        dilation: The distance between neighbours in a window.
-        ceil_mode: Count windows that end behind the padding, too.
-        return_indices: Return the positions in the flattened H and W, too (int64): of equal elements the first.
-
-    Returns:
-        The elements, or elements and positions. Nan is larger than all others.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
-
     Example:
         >>> F.max_pool2d(rgrad.arange(4.0).reshape(1, 2, 2), 2)
         tensor([[[3.]]])
@@ -236,6 +208,7 @@ def max_pool2d(
 
 
 @overridable("input")
+@described(_LARGEST, 3, **_ALWAYS)
 def max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Size,
@@ -247,21 +220,6 @@ def max_pool3d_with_indices(
 ) -> Pair:
     """Find the largest elements of windows of the last three dimensions, and their positions.
 
-    Args:
-        input: A tensor of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``, of any dtype but bool.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
-        dilation: The distance between neighbours in a window.
-        ceil_mode: Count windows that end behind the padding, too.
-        return_indices: Ignored.
-
-    Returns:
-        The elements, and their positions in the flattened D, H and W (int64): of equal elements the first.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
-
     Example:
         >>> values, indices = F.max_pool3d_with_indices(rgrad.arange(8.0).reshape(1, 2, 2, 2), 2)
         >>> indices.tolist()
@@ -270,48 +228,9 @@ def max_pool3d_with_indices(
     return _core.max_pool3d_with_indices(input, kernel_size, _size(stride), padding, dilation, ceil_mode)
 
 
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    return_indices: Literal[False] = False,
-) -> Tensor: ...
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    *,
-    return_indices: Literal[True],
-) -> Pair: ...
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None,
-    padding: Size,
-    dilation: Size,
-    ceil_mode: bool,
-    return_indices: Literal[True],
-) -> Pair: ...
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    stride: Size | None = None,
-    padding: Size = 0,
-    dilation: Size = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Tensor | Pair: ...
+@_windows
 @overridable("input")
+@described(_LARGEST, 3, **_IF_ASKED)
 def max_pool3d(
     input: Tensor,
     kernel_size: Size,
@@ -323,21 +242,6 @@ def max_pool3d(
 ) -> Tensor | Pair:
     """Find the largest elements of windows of the last three dimensions.
 
-    Args:
-        input: A tensor of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``, of any dtype but bool.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: they are smaller than all others.
-        dilation: The distance between neighbours in a window.
-        ceil_mode: Count windows that end behind the padding, too.
-        return_indices: Return the positions in the flattened D, H and W, too (int64): of equal elements the first.
-
-    Returns:
-        The elements, or elements and positions. Nan is larger than all others.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, or there is no window.
-
     Example:
         >>> F.max_pool3d(rgrad.arange(8.0).reshape(1, 2, 2, 2), 2)
         tensor([[[[7.]]]])
@@ -348,19 +252,9 @@ def max_pool3d(
 
 
 @overridable("input")
+@described(TO_SIZE, 1, **_TO_SIZE_ALWAYS, **FIXED)
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Size, return_indices: bool = False) -> Pair:
     """Find the largest elements of windows that divide the last dimension, and their positions.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, L)`` or ``(C, L)``.
-        output_size: How many windows there are: a number, or one for each dimension.
-        return_indices: Ignored.
-
-    Returns:
-        The elements, and their positions in the flattened L (int64).
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
 
     Example:
         >>> F.adaptive_max_pool1d_with_indices(rgrad.arange(5.0).reshape(1, 5), 2)[1].tolist()
@@ -369,26 +263,11 @@ def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Size, return_in
     return _core.adaptive_max_pool1d(input, output_size)
 
 
-@overload
-def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: Literal[False] = False) -> Tensor: ...
-@overload
-def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: Literal[True]) -> Pair: ...
-@overload
-def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: bool = False) -> Tensor | Pair: ...
+@_adaptive
 @overridable("input")
+@described(TO_SIZE, 1, **_TO_SIZE_IF_ASKED, **FIXED)
 def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: bool = False) -> Tensor | Pair:
     """Find the largest elements of windows that divide the last dimension as evenly as possible.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, L)`` or ``(C, L)``.
-        output_size: How many windows there are: a number, or one for each dimension.
-        return_indices: Return the positions in the flattened L, too (int64).
-
-    Returns:
-        The elements, or elements and positions.
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
 
     Example:
         >>> F.adaptive_max_pool1d(rgrad.arange(5.0).reshape(1, 5), 2)
@@ -399,22 +278,11 @@ def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: bool =
 
 
 @overridable("input")
+@described(TO_SIZE, 2, **_TO_SIZE_ALWAYS, **OPTIONAL)
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
 ) -> Pair:
     """Find the largest elements of windows that divide the last two dimensions, and their positions.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        output_size: How many windows there are: a number, or one for each dimension. None stands for the input's size.
-        return_indices: Ignored.
-
-    Returns:
-        The elements, and their positions in the flattened H and W (int64).
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
-        ValueError: There are more sizes than the input has dimensions.
 
     Example:
         >>> F.adaptive_max_pool2d_with_indices(rgrad.arange(4.0).reshape(1, 2, 2), (1, None))[1].tolist()
@@ -423,35 +291,13 @@ def adaptive_max_pool2d_with_indices(
     return _core.adaptive_max_pool2d(input, _with_sizes(output_size, input))
 
 
-@overload
-def adaptive_max_pool2d(
-    input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[False] = False
-) -> Tensor: ...
-@overload
-def adaptive_max_pool2d(
-    input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[True]
-) -> Pair: ...
-@overload
-def adaptive_max_pool2d(
-    input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
-) -> Tensor | Pair: ...
+@_adaptive_optional
 @overridable("input")
+@described(TO_SIZE, 2, **_TO_SIZE_IF_ASKED, **OPTIONAL)
 def adaptive_max_pool2d(
     input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
 ) -> Tensor | Pair:
     """Find the largest elements of windows that divide the last two dimensions as evenly as possible.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        output_size: How many windows there are: a number, or one for each dimension. None stands for the input's size.
-        return_indices: Return the positions in the flattened H and W, too (int64).
-
-    Returns:
-        The elements, or elements and positions.
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
-        ValueError: There are more sizes than the input has dimensions.
 
     Example:
         >>> F.adaptive_max_pool2d(rgrad.arange(4.0).reshape(1, 2, 2), (1, None))
@@ -462,22 +308,11 @@ def adaptive_max_pool2d(
 
 
 @overridable("input")
+@described(TO_SIZE, 3, **_TO_SIZE_ALWAYS, **OPTIONAL)
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
 ) -> Pair:
     """Find the largest elements of windows that divide the last three dimensions, and their positions.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        output_size: How many windows there are: a number, or one for each dimension. None stands for the input's size.
-        return_indices: Ignored.
-
-    Returns:
-        The elements, and their positions in the flattened D, H and W (int64).
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
-        ValueError: There are more sizes than the input has dimensions.
 
     Example:
         >>> F.adaptive_max_pool3d_with_indices(rgrad.arange(8.0).reshape(1, 2, 2, 2), (1, 1, None))[1].tolist()
@@ -486,35 +321,13 @@ def adaptive_max_pool3d_with_indices(
     return _core.adaptive_max_pool3d(input, _with_sizes(output_size, input))
 
 
-@overload
-def adaptive_max_pool3d(
-    input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[False] = False
-) -> Tensor: ...
-@overload
-def adaptive_max_pool3d(
-    input: Tensor, output_size: int | Sequence[int | None], return_indices: Literal[True]
-) -> Pair: ...
-@overload
-def adaptive_max_pool3d(
-    input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
-) -> Tensor | Pair: ...
+@_adaptive_optional
 @overridable("input")
+@described(TO_SIZE, 3, **_TO_SIZE_IF_ASKED, **OPTIONAL)
 def adaptive_max_pool3d(
     input: Tensor, output_size: int | Sequence[int | None], return_indices: bool = False
 ) -> Tensor | Pair:
     """Find the largest elements of windows that divide the last three dimensions as evenly as possible.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        output_size: How many windows there are: a number, or one for each dimension. None stands for the input's size.
-        return_indices: Return the positions in the flattened D, H and W, too (int64).
-
-    Returns:
-        The elements, or elements and positions.
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
-        ValueError: There are more sizes than the input has dimensions.
 
     Example:
         >>> F.adaptive_max_pool3d(rgrad.arange(8.0).reshape(1, 2, 2, 2), (1, 1, None))

@@ -6,8 +6,46 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
+from .._docs import described
 
 Size = int | Sequence[int]
+
+_MEANS = """
+    Args:
+        input: A tensor of floats or int64, of shape ``(N, C, {sizes})`` or ``(C, {sizes})``.
+        kernel_size: The size of the windows: a number, or one for each dimension.
+        stride: How far apart the windows begin; None: by their size.
+        padding: How many elements are added on both sides, at most half a window: zeros.
+        ceil_mode: Count windows that end behind the padding, too.
+        count_include_pad: Whether the padding counts as elements.{entry}
+
+    Returns:
+        The means.
+
+    Raises:
+        RuntimeError: A size is not positive, the padding is larger than half a window{raises}.
+"""
+_DIVISOR = "\n    divisor_override: What sums are divided by, instead of their number of elements."
+
+#: The text of pooling to a size, and what is in it where sizes may be None, or not.
+TO_SIZE = """
+    Window i of n goes from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``.
+
+    Args:
+        input: A tensor of floats, of shape ``(N, C, {sizes})`` or ``(C, {sizes})``.
+        output_size: How many windows there are: a number, or one for each dimension.{none}{entry}
+
+    Returns:
+        {returns}
+
+    Raises:
+        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.{raises}
+"""
+FIXED = {"none": "", "raises": ""}
+OPTIONAL = {
+    "none": " None stands for the input's size.",
+    "raises": "\n    ValueError: There are more sizes than the input has dimensions.",
+}
 
 
 def _size(size: Size | None) -> Any:
@@ -16,6 +54,7 @@ def _size(size: Size | None) -> Any:
 
 
 @overridable("input")
+@described(_MEANS, 1, entry="", raises=", there is no window")
 def avg_pool1d(
     input: Tensor,
     kernel_size: Size,
@@ -26,20 +65,6 @@ def avg_pool1d(
 ) -> Tensor:
     """Take the means of windows of the last dimension.
 
-    Args:
-        input: A tensor of floats or int64, of shape ``(N, C, L)`` or ``(C, L)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: zeros.
-        ceil_mode: Count windows that end behind the padding, too.
-        count_include_pad: Whether the padding counts as elements.
-
-    Returns:
-        The means.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, there is no window.
-
     Example:
         >>> F.avg_pool1d(rgrad.arange(4.0).reshape(1, 4), 2)
         tensor([[0.5000, 2.5000]])
@@ -48,6 +73,7 @@ def avg_pool1d(
 
 
 @overridable("input")
+@described(_MEANS, 2, entry=_DIVISOR, raises=", there is no window, or the\n        divisor is 0")
 def avg_pool2d(
     input: Tensor,
     kernel_size: Size,
@@ -59,22 +85,6 @@ def avg_pool2d(
 ) -> Tensor:
     """Take the means of windows of the last two dimensions.
 
-    Args:
-        input: A tensor of floats or int64, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: zeros.
-        ceil_mode: Count windows that end behind the padding, too.
-        count_include_pad: Whether the padding counts as elements.
-        divisor_override: What sums are divided by, instead of their number of elements.
-
-    Returns:
-        The means.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, there is no window, or the
-            divisor is 0.
-
     Example:
         >>> F.avg_pool2d(rgrad.arange(4.0).reshape(1, 2, 2), 2)
         tensor([[[1.5000]]])
@@ -83,6 +93,7 @@ def avg_pool2d(
 
 
 @overridable("input")
+@described(_MEANS, 3, entry=_DIVISOR, raises=", there is no window, or the\n        divisor is 0")
 def avg_pool3d(
     input: Tensor,
     kernel_size: Size,
@@ -93,22 +104,6 @@ def avg_pool3d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """Take the means of windows of the last three dimensions.
-
-    Args:
-        input: A tensor of floats or int64, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        padding: How many elements are added on both sides, at most half a window: zeros.
-        ceil_mode: Count windows that end behind the padding, too.
-        count_include_pad: Whether the padding counts as elements.
-        divisor_override: What sums are divided by, instead of their number of elements.
-
-    Returns:
-        The means.
-
-    Raises:
-        RuntimeError: A size is not positive, the padding is larger than half a window, there is no window, or the
-            divisor is 0.
 
     Example:
         >>> F.avg_pool3d(rgrad.arange(8.0).reshape(1, 2, 2, 2), 2)
@@ -128,20 +123,9 @@ def _with_sizes(output_size: Any, input: Tensor) -> Any:
 
 
 @overridable("input")
+@described(TO_SIZE, 1, entry="", returns="The means.", **FIXED)
 def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
     """Take the means of windows that divide the last dimension as evenly as possible.
-
-    Window i of n goes from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, L)`` or ``(C, L)``.
-        output_size: How many windows there are: a number, or one for each dimension.
-
-    Returns:
-        The means.
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
 
     Example:
         >>> F.adaptive_avg_pool1d(rgrad.arange(5.0).reshape(1, 5), 2)
@@ -151,21 +135,9 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
 
 
 @overridable("input")
+@described(TO_SIZE, 2, entry="", returns="The means.", **OPTIONAL)
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
     """Take the means of windows that divide the last two dimensions as evenly as possible.
-
-    Window i of n goes from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        output_size: How many windows there are: a number, or one for each dimension. None stands for the input's size.
-
-    Returns:
-        The means.
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
-        ValueError: There are more sizes than the input has dimensions.
 
     Example:
         >>> F.adaptive_avg_pool2d(rgrad.arange(4.0).reshape(1, 2, 2), (1, None))
@@ -175,21 +147,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None]) 
 
 
 @overridable("input")
+@described(TO_SIZE, 3, entry="", returns="The means.", **OPTIONAL)
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None]) -> Tensor:
     """Take the means of windows that divide the last three dimensions as evenly as possible.
-
-    Window i of n goes from ``floor(i * size / n)`` to ``ceil((i + 1) * size / n)``.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        output_size: How many windows there are: a number, or one for each dimension. None stands for the input's size.
-
-    Returns:
-        The means.
-
-    Raises:
-        RuntimeError: The input has another number of dimensions, is empty, or a size is negative.
-        ValueError: There are more sizes than the input has dimensions.
 
     Example:
         >>> F.adaptive_avg_pool3d(rgrad.arange(8.0).reshape(1, 2, 2, 2), (1, 1, None))

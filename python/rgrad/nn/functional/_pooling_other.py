@@ -1,13 +1,119 @@
 """Pooling by powers and by windows whose places are drawn, and the partial inverse of max pooling."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, cast, overload
 
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
+from .._docs import described
 from ._max_pooling import Pair
 from ._pooling import Size, avg_pool1d, avg_pool2d, avg_pool3d
+
+_NORMS = """
+    Of sums that are negative it is 0.
+
+    Args:
+        input: A tensor of floats, of shape ``(N, C, {sizes})`` or ``(C, {sizes})``.
+        norm_type: The exponent p.
+        kernel_size: The size of the windows{each}.
+        stride: How far apart the windows begin; None: by their size.
+        ceil_mode: Count windows that end behind the last element, too.
+
+    Returns:
+        The norms.
+
+    Raises:
+        RuntimeError: A size is not positive, or there is no window.
+"""
+_DRAWN = """
+    Args:
+        input: A tensor of floats, of shape ``(N, C, {sizes})`` or ``(C, {sizes})``.
+        kernel_size: The size of the windows: a number, or one for each dimension.
+        output_size: How many windows there are: a number, or one for each dimension.
+        output_ratio: The same as a share of the input's sizes, from 0 to 1.
+        return_indices: {indices}
+        _random_samples: Numbers from 0 to 1 of shape ``(N, C, {dims})``, instead of drawn ones.
+
+    Returns:
+        {returns}
+
+    Raises:
+        ValueError: Neither ``output_size`` nor ``output_ratio`` is given.
+        RuntimeError: There are more windows than the sizes allow.
+"""
+_ALWAYS = {"indices": "Ignored.", "returns": "The elements and their positions."}
+_IF_ASKED = {
+    "indices": "Return the positions in the flattened {flattened}, too (int64).",
+    "returns": "The elements, or elements and positions.",
+}
+_BACK = """
+    Args:
+        input: Elements of shape ``(N, C, {sizes})`` or ``(C, {sizes})``.
+        indices: Their positions, from :func:`max_pool{dims}d` with ``return_indices``.
+        kernel_size: The size of its windows.
+        stride: How far apart they began; None: by their size.
+        padding: Its padding.
+        output_size: The size of its input, where windows left elements out: of the last {last} or a whole
+            shape.
+
+    Returns:
+        A tensor of that size.
+
+    Raises:
+        RuntimeError: Elements and positions have different shapes, or a position is outside.
+        ValueError: There is no input of this ``output_size``.
+"""
+
+
+class _Fractional(Protocol):
+    """The type of pooling at drawn places."""
+
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Size | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: Literal[False] = False,
+        _random_samples: Tensor | None = None,
+    ) -> Tensor: ...
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Size | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        *,
+        return_indices: Literal[True],
+        _random_samples: Tensor | None = None,
+    ) -> Pair: ...
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Size | None,
+        output_ratio: float | Sequence[float] | None,
+        return_indices: Literal[True],
+        _random_samples: Tensor | None = None,
+    ) -> Pair: ...
+    @overload
+    def __call__(
+        self,
+        input: Tensor,
+        kernel_size: Size,
+        output_size: Size | None = None,
+        output_ratio: float | Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Tensor | Pair: ...
+
+
+def _with_overloads(function: Callable[..., Tensor | Pair]) -> _Fractional:
+    return cast(_Fractional, function)
 
 
 def _each(size: Any, count: int) -> list[Any]:
@@ -20,25 +126,11 @@ def _root(mean: Tensor, count: int, norm_type: float) -> Tensor:
 
 
 @overridable("input")
+@described(_NORMS, 1, each="")
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """Take the norms of windows of the last dimension: ``sum(x**p)**(1 / p)``.
-
-    Of sums that are negative it is 0.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, L)`` or ``(C, L)``.
-        norm_type: The exponent p.
-        kernel_size: The size of the windows.
-        stride: How far apart the windows begin; None: by their size.
-        ceil_mode: Count windows that end behind the last element, too.
-
-    Returns:
-        The norms.
-
-    Raises:
-        RuntimeError: A size is not positive, or there is no window.
 
     Example:
         >>> F.lp_pool1d(rgrad.tensor([[3.0, 4.0]]), 2, 2)
@@ -48,25 +140,11 @@ def lp_pool1d(
 
 
 @overridable("input")
+@described(_NORMS, 2, each=": a number, or one for each dimension")
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """Take the norms of windows of the last two dimensions: ``sum(x**p)**(1 / p)``.
-
-    Of sums that are negative it is 0.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        norm_type: The exponent p.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        ceil_mode: Count windows that end behind the last element, too.
-
-    Returns:
-        The norms.
-
-    Raises:
-        RuntimeError: A size is not positive, or there is no window.
 
     Example:
         >>> F.lp_pool2d(rgrad.tensor([[[3.0, 4.0], [0.0, 0.0]]]), 2, 2)
@@ -77,25 +155,11 @@ def lp_pool2d(
 
 
 @overridable("input")
+@described(_NORMS, 3, each=": a number, or one for each dimension")
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """Take the norms of windows of the last three dimensions: ``sum(x**p)**(1 / p)``.
-
-    Of sums that are negative it is 0.
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        norm_type: The exponent p.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        stride: How far apart the windows begin; None: by their size.
-        ceil_mode: Count windows that end behind the last element, too.
-
-    Returns:
-        The norms.
-
-    Raises:
-        RuntimeError: A size is not positive, or there is no window.
 
     Example:
         >>> F.lp_pool3d(rgrad.ones(1, 2, 2, 4), 2, 2).shape
@@ -129,6 +193,7 @@ def _drawn(
 
 
 @overridable("input")
+@described(_DRAWN, 2, **_ALWAYS)
 def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Size,
@@ -139,67 +204,16 @@ def fractional_max_pool2d_with_indices(
 ) -> Pair:
     """Find the largest elements of windows at drawn places (Graham 2014), and their positions: two dimensions.
 
-    Args:
-        input: A tensor of floats, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        output_size: How many windows there are: a number, or one for each dimension.
-        output_ratio: The same as a share of the input's sizes, from 0 to 1.
-        return_indices: Ignored.
-        _random_samples: Numbers from 0 to 1 of shape ``(N, C, 2)``, instead of drawn ones.
-
-    Returns:
-        The elements and their positions.
-
-    Raises:
-        ValueError: Neither ``output_size`` nor ``output_ratio`` is given.
-        RuntimeError: There are more windows than the sizes allow.
-
     Example:
         >>> F.fractional_max_pool2d_with_indices(rgrad.ones(1, 4, 4), 2, 3)[1].shape
         rgrad.Size([1, 3, 3])
     """
-    pair = _drawn("fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples, 2)
-    return pair
+    return _drawn("fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples, 2)
 
 
-@overload
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    return_indices: Literal[False] = False,
-    _random_samples: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    *,
-    return_indices: Literal[True],
-    _random_samples: Tensor | None = None,
-) -> Pair: ...
-@overload
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None,
-    output_ratio: float | Sequence[float] | None,
-    return_indices: Literal[True],
-    _random_samples: Tensor | None = None,
-) -> Pair: ...
-@overload
-def fractional_max_pool2d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Tensor | Pair: ...
+@_with_overloads
 @overridable("input")
+@described(_DRAWN, 2, **_IF_ASKED)
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Size,
@@ -210,21 +224,6 @@ def fractional_max_pool2d(
 ) -> Tensor | Pair:
     """Find the largest elements of windows of the last two dimensions whose places are drawn (Graham 2014).
 
-    Args:
-        input: A tensor of floats, of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        output_size: How many windows there are: a number, or one for each dimension.
-        output_ratio: The same as a share of the input's sizes, from 0 to 1.
-        return_indices: Return the positions in the flattened H and W, too (int64).
-        _random_samples: Numbers from 0 to 1 of shape ``(N, C, 2)``, instead of drawn ones.
-
-    Returns:
-        The elements, or elements and positions.
-
-    Raises:
-        ValueError: Neither ``output_size`` nor ``output_ratio`` is given.
-        RuntimeError: There are more windows than the sizes allow.
-
     Example:
         >>> F.fractional_max_pool2d(rgrad.ones(1, 4, 4), 2, 3).shape
         rgrad.Size([1, 3, 3])
@@ -234,6 +233,7 @@ def fractional_max_pool2d(
 
 
 @overridable("input")
+@described(_DRAWN, 3, **_ALWAYS)
 def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Size,
@@ -244,67 +244,16 @@ def fractional_max_pool3d_with_indices(
 ) -> Pair:
     """Find the largest elements of windows at drawn places (Graham 2014), and their positions: three dimensions.
 
-    Args:
-        input: A tensor of floats, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        output_size: How many windows there are: a number, or one for each dimension.
-        output_ratio: The same as a share of the input's sizes, from 0 to 1.
-        return_indices: Ignored.
-        _random_samples: Numbers from 0 to 1 of shape ``(N, C, 3)``, instead of drawn ones.
-
-    Returns:
-        The elements and their positions.
-
-    Raises:
-        ValueError: Neither ``output_size`` nor ``output_ratio`` is given.
-        RuntimeError: There are more windows than the sizes allow.
-
     Example:
         >>> F.fractional_max_pool3d_with_indices(rgrad.ones(1, 5, 5, 5), 2, 3)[1].shape
         rgrad.Size([1, 3, 3, 3])
     """
-    pair = _drawn("fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples, 3)
-    return pair
+    return _drawn("fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples, 3)
 
 
-@overload
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    return_indices: Literal[False] = False,
-    _random_samples: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    *,
-    return_indices: Literal[True],
-    _random_samples: Tensor | None = None,
-) -> Pair: ...
-@overload
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None,
-    output_ratio: float | Sequence[float] | None,
-    return_indices: Literal[True],
-    _random_samples: Tensor | None = None,
-) -> Pair: ...
-@overload
-def fractional_max_pool3d(
-    input: Tensor,
-    kernel_size: Size,
-    output_size: Size | None = None,
-    output_ratio: float | Sequence[float] | None = None,
-    return_indices: bool = False,
-    _random_samples: Tensor | None = None,
-) -> Tensor | Pair: ...
+@_with_overloads
 @overridable("input")
+@described(_DRAWN, 3, **_IF_ASKED)
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Size,
@@ -314,21 +263,6 @@ def fractional_max_pool3d(
     _random_samples: Tensor | None = None,
 ) -> Tensor | Pair:
     """Find the largest elements of windows of the last three dimensions whose places are drawn (Graham 2014).
-
-    Args:
-        input: A tensor of floats, of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        kernel_size: The size of the windows: a number, or one for each dimension.
-        output_size: How many windows there are: a number, or one for each dimension.
-        output_ratio: The same as a share of the input's sizes, from 0 to 1.
-        return_indices: Return the positions in the flattened D, H and W, too (int64).
-        _random_samples: Numbers from 0 to 1 of shape ``(N, C, 3)``, instead of drawn ones.
-
-    Returns:
-        The elements, or elements and positions.
-
-    Raises:
-        ValueError: Neither ``output_size`` nor ``output_ratio`` is given.
-        RuntimeError: There are more windows than the sizes allow.
 
     Example:
         >>> F.fractional_max_pool3d(rgrad.ones(1, 5, 5, 5), 2, 3).shape
@@ -363,6 +297,7 @@ def _unpooled_size(
 
 
 @overridable("input", "indices")
+@described(_BACK, 1, last="dimension")
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -372,22 +307,6 @@ def max_unpool1d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Put elements back to where max pooling found them, among zeros.
-
-    Args:
-        input: Elements of shape ``(N, C, L)`` or ``(C, L)``.
-        indices: Their positions, from :func:`max_pool1d` with ``return_indices``.
-        kernel_size: The size of its windows.
-        stride: How far apart they began; None: by their size.
-        padding: Its padding.
-        output_size: The size of its input, where windows left elements out: of the last dimension or a whole
-            shape.
-
-    Returns:
-        A tensor of that size.
-
-    Raises:
-        RuntimeError: Elements and positions have different shapes, or a position is outside.
-        ValueError: There is no input of this ``output_size``.
 
     Example:
         >>> F.max_unpool1d(rgrad.tensor([[5.0]]), rgrad.tensor([[1]]), 2)
@@ -400,6 +319,7 @@ def max_unpool1d(
 
 
 @overridable("input", "indices")
+@described(_BACK, 2, last="{dims} dimensions")
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -409,22 +329,6 @@ def max_unpool2d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Put elements back to where max pooling found them, among zeros.
-
-    Args:
-        input: Elements of shape ``(N, C, H, W)`` or ``(C, H, W)``.
-        indices: Their positions, from :func:`max_pool2d` with ``return_indices``.
-        kernel_size: The size of its windows.
-        stride: How far apart they began; None: by their size.
-        padding: Its padding.
-        output_size: The size of its input, where windows left elements out: of the last 2 dimensions or a whole
-            shape.
-
-    Returns:
-        A tensor of that size.
-
-    Raises:
-        RuntimeError: Elements and positions have different shapes, or a position is outside.
-        ValueError: There is no input of this ``output_size``.
 
     Example:
         >>> F.max_unpool2d(rgrad.tensor([[[5.0]]]), rgrad.tensor([[[2]]]), 2)
@@ -438,6 +342,7 @@ def max_unpool2d(
 
 
 @overridable("input", "indices")
+@described(_BACK, 3, last="{dims} dimensions")
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
@@ -447,22 +352,6 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Put elements back to where max pooling found them, among zeros.
-
-    Args:
-        input: Elements of shape ``(N, C, D, H, W)`` or ``(C, D, H, W)``.
-        indices: Their positions, from :func:`max_pool3d` with ``return_indices``.
-        kernel_size: The size of its windows.
-        stride: How far apart they began; None: by their size.
-        padding: Its padding.
-        output_size: The size of its input, where windows left elements out: of the last 3 dimensions or a whole
-            shape.
-
-    Returns:
-        A tensor of that size.
-
-    Raises:
-        RuntimeError: Elements and positions have different shapes, or a position is outside.
-        ValueError: There is no input of this ``output_size``.
 
     Example:
         >>> F.max_unpool3d(rgrad.ones(1, 1, 1, 1), rgrad.zeros(1, 1, 1, 1, dtype=rgrad.int64), 2).shape

@@ -6,8 +6,8 @@ import warnings
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
-from ._activation import celu, elu, hardtanh, leaky_relu, softmax
-from ._activation import threshold as _threshold
+from .._docs import described
+from ._activation import IN_PLACE_TOO, hardtanh, leaky_relu, softmax
 
 # The fixed point of mean 0 and variance 1 (Klambauer et al. 2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -35,17 +35,11 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 @overridable("input")
+@described(IN_PLACE_TOO)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``scale * (x if x > 0 else alpha * (exp(x) - 1))`` with the constants of Klambauer et al. (2017).
 
     They keep activations at mean 0 and variance 1.
-
-    Args:
-        input: A tensor of any shape.
-        inplace: Write the result into ``input``.
-
-    Returns:
-        A tensor of the shape of ``input``; ``input`` itself if ``inplace``.
 
     Example:
         >>> F.selu(rgrad.tensor([-2.0, 0.5, 3.0]))
@@ -180,7 +174,7 @@ def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
         >>> x
         tensor([0., 2.])
     """
-    return elu(input, alpha, True)
+    return input.elu_(alpha)
 
 
 @overridable("input")
@@ -201,7 +195,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
         >>> x
         tensor([0., 2.])
     """
-    return celu(input, alpha, True)
+    return input.celu_(alpha)
 
 
 @overridable("input")
@@ -221,7 +215,7 @@ def selu_(input: Tensor) -> Tensor:
         >>> x
         tensor([0.0000, 2.1014])
     """
-    return selu(input, True)
+    return input.elu_(_SELU_ALPHA, _SELU_SCALE)
 
 
 @overridable("input")
@@ -242,7 +236,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
         >>> x
         tensor([-1.,  2.])
     """
-    return leaky_relu(input, negative_slope, True)
+    return input.leaky_relu_(negative_slope)
 
 
 @overridable("input")
@@ -286,7 +280,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
         >>> x
         tensor([9., 3.])
     """
-    return _threshold(input, threshold, value, True)
+    return input.threshold_(threshold, value)
 
 
 @overridable("input")

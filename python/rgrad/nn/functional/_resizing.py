@@ -8,6 +8,7 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
+from ._images import corners
 from ._pooling import Size, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
@@ -303,14 +304,7 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
-    if align_corners is None:
-        warnings.warn(
-            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
-            "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
-            "details.",
-            stacklevel=3,
-        )
-        align_corners = False
+    align_corners = corners(align_corners)
     how = ("bilinear", "nearest", "bicubic").index(mode)
     beside = ("zeros", "border", "reflection").index(padding_mode)
     return _core.grid_sampler(input, grid, how, beside, align_corners)

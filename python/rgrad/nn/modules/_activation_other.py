@@ -8,8 +8,15 @@ from .. import functional as F
 from .. import init as _init
 from ..parameter import Parameter
 from ._text import options
-from .activation import _Inplace
 from .module import Module
+
+
+class _AlongDim(Module):
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    extra_repr = options("dim")
 
 
 class PReLU(Module):
@@ -45,25 +52,6 @@ class PReLU(Module):
         return F.prelu(input, self.weight)
 
     extra_repr = options("num_parameters")
-
-
-class SELU(_Inplace):
-    """``scale * (x if x > 0 else alpha * (exp(x) - 1))``, which keeps mean 0 and variance 1 (Klambauer et al. 2017).
-
-    Args:
-        inplace: Write the result into the input.
-
-    Shape:
-        Any shape; the output has the shape of the input.
-
-    Example:
-        >>> nn.SELU()(rgrad.tensor([-2.0, 0.5, 3.0]))
-        tensor([-1.5202,  0.5254,  3.1521])
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Same shape as ``input``."""
-        return F.selu(input, self.inplace)
 
 
 class GLU(Module):
@@ -122,7 +110,7 @@ class RReLU(Module):
     extra_repr = options("lower", "upper", unless={"inplace": False})
 
 
-class Softmin(Module):
+class Softmin(_AlongDim):
     """The softmax of ``-x`` along ``dim``.
 
     Args:
@@ -136,15 +124,9 @@ class Softmin(Module):
         tensor([0.6652, 0.2447, 0.0900])
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.softmin(input, self.dim)
-
-    extra_repr = options("dim")
 
 
 class Softmax2d(Module):

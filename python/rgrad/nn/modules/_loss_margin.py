@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from ..._core import Tensor
 from .. import functional as F
+from ._loss_base import _Loss, _MarginLoss, _WeightedLoss
 from .distance import PairwiseDistance
-from .loss import _Loss, _WeightedLoss
 from .module import Module
 
 
@@ -85,7 +85,7 @@ class PoissonNLLLoss(_Loss):
         )
 
 
-class MarginRankingLoss(_Loss):
+class MarginRankingLoss(_MarginLoss):
     """``max(0, -target * (input1 - input2) + margin)``.
 
     Errors are those of :func:`rgrad.nn.functional.margin_ranking_loss`.
@@ -104,22 +104,12 @@ class MarginRankingLoss(_Loss):
         tensor(1.5000)
     """
 
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.margin_ranking_loss`."""
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(_Loss):
+class HingeEmbeddingLoss(_MarginLoss):
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
 
     Errors are those of :func:`rgrad.nn.functional.hinge_embedding_loss`.
@@ -145,15 +135,14 @@ class HingeEmbeddingLoss(_Loss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.hinge_embedding_loss`."""
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(_MarginLoss):
     """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
 
     Errors are those of :func:`rgrad.nn.functional.cosine_embedding_loss`.
@@ -171,16 +160,6 @@ class CosineEmbeddingLoss(_Loss):
         >>> nn.CosineEmbeddingLoss()(rgrad.tensor([[1.0, 0.0]]), rgrad.tensor([[0.0, 1.0]]), rgrad.tensor([1]))
         tensor(1.)
     """
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.cosine_embedding_loss`."""

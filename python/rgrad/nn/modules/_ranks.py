@@ -4,18 +4,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._docs import completed
 from .module import Module
 
 _Class = TypeVar("_Class", bound=type)
 
-_SIZES = ("L", "HW", "DHW")
-
 
 class Ranked(Module):
-    """Base of a family of layers. A subclass that says its ``_dims`` has the family's text after its first line.
+    """Base of a family of layers. A subclass that says its ``_dims`` has the family's ``_text`` in its docstring.
 
-    In the text ``{name}`` is the subclass, ``{dims}`` the number of its dimensions, ``{twice}`` two times that,
-    ``{sizes}`` names for their sizes, and ``{twos}`` as many sizes of 2 for an example; ``_words`` has further ones.
+    See :func:`rgrad.nn._docs.completed` for the words of the text. Besides, ``{name}`` is the subclass, and ``_words``
+    has further ones.
     """
 
     _dims: int
@@ -23,16 +22,8 @@ class Ranked(Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "_dims" in vars(cls) and cls.__doc__ is not None:
-            n = cls._dims
-            words = {"name": cls.__name__, "dims": n, "twice": 2 * n, "sizes": ", ".join(cls._sizes())}
-            words["twos"] = ", ".join("2" * n)
-            cls.__doc__ += "\n\n" + inspect.cleandoc(cls._text).format(**words, **cls._words())
-
-    @classmethod
-    def _sizes(cls) -> str:
-        """A letter for the size of each dimension."""
-        return _SIZES[cls._dims - 1]
+        if "_dims" in vars(cls):
+            cls.__doc__ = completed(cls.__doc__, cls._text, cls._dims, name=cls.__name__, **cls._words())
 
     @classmethod
     def _words(cls) -> dict[str, str]:

@@ -5,8 +5,42 @@ import warnings
 from ... import _core
 from ..._core import Tensor
 from .. import functional as F
+from ._activation_other import GLU, PReLU, RReLU, Softmax2d, Softmin, _AlongDim
+from ._attention import MultiheadAttention
 from ._text import options
 from .module import Module
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "SELU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "MultiheadAttention",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
 
 _relu = _core.relu
 _tanh = _core.tanh
@@ -99,7 +133,16 @@ class LeakyReLU(Module):
     extra_repr = options("negative_slope", unless={"inplace": False})
 
 
-class ELU(Module):
+class _Alpha(Module):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    extra_repr = options("alpha", unless={"inplace": False})
+
+
+class ELU(_Alpha):
     """``x`` where it is positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2016).
 
     Args:
@@ -114,16 +157,9 @@ class ELU(Module):
         tensor([-0.8647,  0.5000,  3.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.elu(input, self.alpha, self.inplace)
-
-    extra_repr = options("alpha", unless={"inplace": False})
 
 
 class SiLU(_Inplace):
@@ -206,6 +242,25 @@ class Hardswish(_Inplace):
 
     def extra_repr(self) -> str:
         return ""
+
+
+class SELU(_Inplace):
+    """``scale * (x if x > 0 else alpha * (exp(x) - 1))``, which keeps mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Args:
+        inplace: Write the result into the input.
+
+    Shape:
+        Any shape; the output has the shape of the input.
+
+    Example:
+        >>> nn.SELU()(rgrad.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.5202,  0.5254,  3.1521])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Same shape as ``input``."""
+        return F.selu(input, self.inplace)
 
 
 class Tanhshrink(Module):
@@ -299,7 +354,7 @@ class Threshold(Module):
     extra_repr = options("threshold", "value", unless={"inplace": False})
 
 
-class CELU(Module):
+class CELU(_Alpha):
     """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)`` (Barron 2017).
 
     Args:
@@ -314,16 +369,9 @@ class CELU(Module):
         tensor([-0.8647,  0.5000,  3.0000])
     """
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.celu(input, self.alpha, self.inplace)
-
-    extra_repr = options("alpha", unless={"inplace": False})
 
 
 class GELU(Module):
@@ -481,7 +529,7 @@ class ReLU6(Hardtanh):
     extra_repr = options(unless={"inplace": False})
 
 
-class Softmax(Module):
+class Softmax(_AlongDim):
     """``exp(x) / sum(exp(x))`` along ``dim``.
 
     Args:
@@ -495,18 +543,12 @@ class Softmax(Module):
         tensor([0.0900, 0.2447, 0.6652])
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.softmax(input, self.dim)
 
-    extra_repr = options("dim")
 
-
-class LogSoftmax(Module):
+class LogSoftmax(_AlongDim):
     """``log(softmax(x))`` along ``dim``, without overflow.
 
     Args:
@@ -520,12 +562,6 @@ class LogSoftmax(Module):
         tensor([-2.4076, -1.4076, -0.4076])
     """
 
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
-
     def forward(self, input: Tensor) -> Tensor:
         """Same shape as ``input``."""
         return F.log_softmax(input, self.dim)
-
-    extra_repr = options("dim")

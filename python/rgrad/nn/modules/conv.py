@@ -30,7 +30,6 @@ class _ConvNd(Ranked):
     padding_mode: str
     weight: Tensor
     bias: Tensor | None
-    _example = ""
 
     def __init__(
         self,
@@ -101,8 +100,8 @@ class _ConvNd(Ranked):
     @classmethod
     def _words(cls) -> dict[str, str]:
         stretch = ("stretch", "patch", "box")[cls._dims - 1]
-        primed = ", ".join(f"{size}'" for size in cls._sizes())
-        return {"stretch": stretch, "stretches": f"{stretch}es", "primed": primed, "example": cls._example}
+        primed = ", ".join(f"{size}'" for size in ("L", "HW", "DHW")[cls._dims - 1])
+        return {"stretch": stretch, "stretches": f"{stretch}es", "primed": primed}
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
@@ -146,8 +145,6 @@ class _Conv(_ConvNd):
         Shape:
             Input: ``(N, C, {sizes})``; output: ``(N, out_channels, {primed})``; both may be without N. Each size is
             ``L' = (L + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1``.
-
-        Example:{example}
     """
 
     def __init__(
@@ -195,30 +192,36 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """The sums of products of learned weights with each stretch of the input."""
+    """The sums of products of learned weights with each stretch of the input.
+
+    Example:
+        >>> nn.Conv1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 20)).shape
+        rgrad.Size([1, 8, 8])
+    """
 
     _dims = 1
-    _example = """
-    >>> nn.Conv1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 20)).shape
-    rgrad.Size([1, 8, 8])"""
 
 
 class Conv2d(_Conv):
-    """The sums of products of learned weights with each patch of the input."""
+    """The sums of products of learned weights with each patch of the input.
+
+    Example:
+        >>> nn.Conv2d(3, 8, (3, 5), padding=(1, 2))(rgrad.ones(1, 3, 20, 30)).shape
+        rgrad.Size([1, 8, 20, 30])
+    """
 
     _dims = 2
-    _example = """
-    >>> nn.Conv2d(3, 8, (3, 5), padding=(1, 2))(rgrad.ones(1, 3, 20, 30)).shape
-    rgrad.Size([1, 8, 20, 30])"""
 
 
 class Conv3d(_Conv):
-    """The sums of products of learned weights with each box of the input."""
+    """The sums of products of learned weights with each box of the input.
+
+    Example:
+        >>> nn.Conv3d(2, 4, 3)(rgrad.ones(1, 2, 8, 9, 10)).shape
+        rgrad.Size([1, 4, 6, 7, 8])
+    """
 
     _dims = 3
-    _example = """
-    >>> nn.Conv3d(2, 4, 3)(rgrad.ones(1, 2, 8, 9, 10)).shape
-    rgrad.Size([1, 4, 6, 7, 8])"""
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -247,8 +250,6 @@ class _ConvTransposeNd(_ConvNd):
         Shape:
             Input: ``(N, C, {sizes})``; output: ``(N, out_channels, {primed})``; both may be without N. Each size is
             ``L' = (L - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1``.
-
-        Example:{example}
     """
 
     def __init__(
@@ -324,32 +325,38 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The gradient of a :class:`Conv1d` with respect to its input: each element adds a multiple of the weight."""
+    """The gradient of a :class:`Conv1d` with respect to its input: each element adds a multiple of the weight.
+
+    Example:
+        >>> nn.ConvTranspose1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 8)).shape
+        rgrad.Size([1, 8, 19])
+    """
 
     _dims = 1
-    _example = """
-    >>> nn.ConvTranspose1d(3, 8, 5, stride=2)(rgrad.ones(1, 3, 8)).shape
-    rgrad.Size([1, 8, 19])"""
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The gradient of a :class:`Conv2d` with respect to its input: each element adds a multiple of the weight."""
+    """The gradient of a :class:`Conv2d` with respect to its input: each element adds a multiple of the weight.
+
+    Example:
+        >>> down, up = nn.Conv2d(4, 4, 3, stride=2, padding=1), nn.ConvTranspose2d(4, 4, 3, stride=2, padding=1)
+        >>> x = rgrad.ones(1, 4, 12, 12)
+        >>> up(down(x), output_size=x.size()).shape
+        rgrad.Size([1, 4, 12, 12])
+    """
 
     _dims = 2
-    _example = """
-    >>> down, up = nn.Conv2d(4, 4, 3, stride=2, padding=1), nn.ConvTranspose2d(4, 4, 3, stride=2, padding=1)
-    >>> x = rgrad.ones(1, 4, 12, 12)
-    >>> up(down(x), output_size=x.size()).shape
-    rgrad.Size([1, 4, 12, 12])"""
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The gradient of a :class:`Conv3d` with respect to its input: each element adds a multiple of the weight."""
+    """The gradient of a :class:`Conv3d` with respect to its input: each element adds a multiple of the weight.
+
+    Example:
+        >>> nn.ConvTranspose3d(2, 4, 3)(rgrad.ones(1, 2, 6, 7, 8)).shape
+        rgrad.Size([1, 4, 8, 9, 10])
+    """
 
     _dims = 3
-    _example = """
-    >>> nn.ConvTranspose3d(2, 4, 3)(rgrad.ones(1, 2, 6, 7, 8)).shape
-    rgrad.Size([1, 4, 8, 9, 10])"""
 
 
 class _LazyConvXdMixin(_LazyLayer, _ConvNd):

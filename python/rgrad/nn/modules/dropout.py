@@ -4,8 +4,23 @@ from typing import Any
 
 from ..._core import Tensor
 from .. import functional as F
+from .._docs import described
 from ._text import options
 from .module import Module
+
+_TEXT = """
+    In evaluation mode it gives its input back.
+
+    Args:
+        p: The probability.
+        inplace: Write the result into the input.
+
+    Raises:
+        ValueError: ``p`` is not in ``[0, 1]``.
+
+    Shape:
+        {shape}; the output has the shape of the input.
+"""
 
 
 class _DropoutNd(Module):
@@ -26,20 +41,11 @@ class _DropoutNd(Module):
     extra_repr = options("p", "inplace")
 
 
+@described(_TEXT, shape="Any shape")
 class Dropout(_DropoutNd):
     """In training, zeroes each element with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
 
-    In evaluation mode it gives its input back (Srivastava et al. 2014).
-
-    Args:
-        p: The probability.
-        inplace: Write the result into the input.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Shape:
-        Any shape; the output has the shape of the input.
+    The source is Srivastava et al. 2014.
 
     Example:
         >>> layer = nn.Dropout(0.2)
@@ -54,20 +60,9 @@ class Dropout(_DropoutNd):
         return F.dropout(input, self.p, self.training, self.inplace) if self.training else input
 
 
+@described(_TEXT, shape="``(N, C, L)`` or ``(C, L)``")
 class Dropout1d(_DropoutNd):
     """In training, zeroes whole channels with probability ``p`` and multiplies the others by ``1 / (1 - p)``.
-
-    In evaluation mode it gives its input back.
-
-    Args:
-        p: The probability.
-        inplace: Write the result into the input.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Shape:
-        ``(N, C, L)`` or ``(C, L)``; the output has the shape of the input.
 
     Example:
         >>> nn.Dropout1d().eval()(rgrad.ones(2, 3, 4)).unique()
@@ -77,20 +72,9 @@ class Dropout1d(_DropoutNd):
     _function = staticmethod(F.dropout1d)
 
 
+@described(_TEXT, shape="``(N, C, H, W)`` or ``(N, C, L)``")
 class Dropout2d(_DropoutNd):
     """In training, zeroes whole channels of images with probability ``p`` and scales the others by ``1 / (1 - p)``.
-
-    In evaluation mode it gives its input back.
-
-    Args:
-        p: The probability.
-        inplace: Write the result into the input.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Shape:
-        ``(N, C, H, W)`` or ``(N, C, L)``; the output has the shape of the input.
 
     Example:
         >>> nn.Dropout2d().eval()(rgrad.ones(2, 3, 4, 4)).unique()
@@ -100,20 +84,9 @@ class Dropout2d(_DropoutNd):
     _function = staticmethod(F.dropout2d)
 
 
+@described(_TEXT, shape="``(N, C, D, H, W)`` or ``(C, D, H, W)``")
 class Dropout3d(_DropoutNd):
     """In training, zeroes whole channels of volumes with probability ``p`` and scales the others by ``1 / (1 - p)``.
-
-    In evaluation mode it gives its input back.
-
-    Args:
-        p: The probability.
-        inplace: Write the result into the input.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Shape:
-        ``(N, C, D, H, W)`` or ``(C, D, H, W)``; the output has the shape of the input.
 
     Example:
         >>> nn.Dropout3d().eval()(rgrad.ones(2, 3, 2, 2, 2)).unique()
@@ -123,20 +96,9 @@ class Dropout3d(_DropoutNd):
     _function = staticmethod(F.dropout3d)
 
 
+@described(_TEXT, shape="Any")
 class AlphaDropout(_DropoutNd):
     """In training, sets elements to selu's negative limit with probability ``p``, keeping mean and variance.
-
-    In evaluation mode it gives its input back.
-
-    Args:
-        p: The probability.
-        inplace: Write the result into the input.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Shape:
-        Any; the output has the shape of the input.
 
     Example:
         >>> nn.AlphaDropout().eval()(rgrad.ones(4)).unique()
@@ -146,20 +108,9 @@ class AlphaDropout(_DropoutNd):
     _function = staticmethod(F.alpha_dropout)
 
 
+@described(_TEXT, shape="``(N, C, *)``")
 class FeatureAlphaDropout(_DropoutNd):
     """In training, sets whole channels to selu's negative limit with probability ``p``, keeping mean and variance.
-
-    In evaluation mode it gives its input back.
-
-    Args:
-        p: The probability.
-        inplace: Write the result into the input.
-
-    Raises:
-        ValueError: ``p`` is not in ``[0, 1]``.
-
-    Shape:
-        ``(N, C, *)``; the output has the shape of the input.
 
     Example:
         >>> nn.FeatureAlphaDropout().eval()(rgrad.ones(2, 3, 4)).unique()

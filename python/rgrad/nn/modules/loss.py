@@ -1,35 +1,54 @@
 """Losses as modules; see the functions of the same names in ``nn.functional`` for shapes and errors."""
 
+import math
 import warnings
+from typing import Any
 
 from ..._core import Tensor
 from .. import functional as F
-from .._reduction import reduction_of
-from .module import Module
+from ._loss_base import _Loss, _WeightedLoss
+from ._loss_margin import (
+    CosineEmbeddingLoss,
+    CTCLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
+from .linear import Linear
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 
-
-class _Loss(Module):
-    reduction: str
-
-    def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
-        super().__init__()
-        if size_average is not None or reduce is not None:
-            reduction = reduction_of(reduction, size_average, reduce, stacklevel=5)
-        self.reduction = reduction
-
-
-class _WeightedLoss(_Loss):
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "LinearCrossEntropyLoss",
+    "MSELoss",
+    "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "NLLLoss2d",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
 
 
 class L1Loss(_Loss):
@@ -356,3 +375,86 @@ class KLDivLoss(_Loss):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """See :func:`rgrad.nn.functional.kl_div`."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """A :class:`Linear` layer and the :class:`CrossEntropyLoss` of what it gives, computed together.
+
+    The layer is the module ``linear``. See :func:`rgrad.nn.functional.linear_cross_entropy`.
+
+    Args:
+        in_features: The size of the input's last dimension.
+        num_classes: The number of classes C.
+        out_features: Sizes of further dimensions of the target, each place with weights of its own.
+        bias: Whether the layer has a bias.
+        device: The device of the layer's parameters.
+        dtype: The dtype of the layer's parameters.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss for each target.
+        weight: A factor for each class.
+        ignore_index: A class index with this value counts nothing; None is -100 for indices.
+        label_smoothing: The part of the target, in ``[0, 1]``, that is spread evenly over all classes.
+        options: How the batch is cut; None computes all scores at once.
+
+    Raises:
+        RuntimeError: ``weight`` has another shape than ``(num_classes)``, or ``label_smoothing`` is out of range.
+
+    Shape:
+        Input: ``(in_features)`` or ``(N, in_features)``; target: class indices ``()``, ``(N)`` or
+        ``(N, *out_features)``, or probabilities with a dimension C after N; output: a number, or the shape of indices
+        for ``"none"``.
+
+    Example:
+        >>> loss = nn.LinearCrossEntropyLoss(5, 10, options=nn.LinearCrossEntropyOptions())
+        >>> loss(rgrad.ones(3, 5), rgrad.tensor([1, 0, 9])).shape
+        rgrad.Size([])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: LinearCrossEntropyOptions | None = None,
+    ) -> None:
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0.0 <= label_smoothing <= 1.0:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction=reduction)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See :func:`rgrad.nn.functional.linear_cross_entropy`."""
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, self.linear.in_features),
+            target,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            options=self.options,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, reduction={self.reduction}, "
+            f"ignore_index={self.ignore_index}, label_smoothing={self.label_smoothing}, options={self.options}"
+        )

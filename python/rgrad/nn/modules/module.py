@@ -23,7 +23,7 @@ from ._global_hooks import (
     register_module_parameter_registration_hook,
 )
 from ._module_hooks import HasHooks
-from ._state import HasState
+from ._state import HasState, IncompatibleKeys
 from ._text import indented, render
 from ._tree import HasTree
 
@@ -38,6 +38,10 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+# PyTorch's names.
+_IncompatibleKeys = IncompatibleKeys
+_addindent = indented
 
 
 class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):

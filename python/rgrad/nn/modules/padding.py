@@ -39,14 +39,10 @@ class _Pad(Ranked):
 
     @classmethod
     def _words(cls) -> dict[str, str]:
-        return {
-            "value_entry": cls._value_entry,
-            "value_example": cls._value_example,
-            "fours": ", ".join("4" * cls._dims),
-        }
+        return {"value_entry": cls._value_entry, "value_example": cls._value_example}
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     _value_entry = "    value: The constant.\n"
     _value_example = ", 2.0"
 
@@ -61,7 +57,7 @@ class _ConstantPad(_Pad):
     extra_repr = options("padding", "value")
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     _value_entry = ""
     _value_example = ""
 
@@ -71,7 +67,7 @@ class _ZeroPad(_ConstantPad):
     extra_repr = options(first=["padding"])
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     _mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
@@ -82,99 +78,99 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class _ReflectionPad(_Pad):
+class _ReflectionPadNd(_Pad):
     _mode = "reflect"
 
 
-class _ReplicationPad(_Pad):
+class _ReplicationPadNd(_Pad):
     _mode = "replicate"
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with the elements at the other end."""
 
     _dims = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions with the elements at the other end."""
 
     _dims = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions with the elements at the other end."""
 
     _dims = 3
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pads the last dimension with a constant."""
 
     _dims = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dimensions with a constant."""
 
     _dims = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dimensions with a constant."""
 
     _dims = 3
 
 
-class ReflectionPad1d(_ReflectionPad):
+class ReflectionPad1d(_ReflectionPadNd):
     """Pads the last dimension with the elements next to the edge in reverse order."""
 
     _dims = 1
 
 
-class ReflectionPad2d(_ReflectionPad):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pads the last two dimensions with the elements next to the edge in reverse order."""
 
     _dims = 2
 
 
-class ReflectionPad3d(_ReflectionPad):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pads the last three dimensions with the elements next to the edge in reverse order."""
 
     _dims = 3
 
 
-class ReplicationPad1d(_ReplicationPad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dimension with the elements at the edge."""
 
     _dims = 1
 
 
-class ReplicationPad2d(_ReplicationPad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dimensions with the elements at the edge."""
 
     _dims = 2
 
 
-class ReplicationPad3d(_ReplicationPad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads the last three dimensions with the elements at the edge."""
 
     _dims = 3
 
 
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """Pads the last dimension with zeros."""
 
     _dims = 1
 
 
-class ZeroPad2d(_ZeroPad):
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
     """Pads the last two dimensions with zeros."""
 
     _dims = 2
 
 
-class ZeroPad3d(_ZeroPad):
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
     """Pads the last three dimensions with zeros."""
 
     _dims = 3

@@ -18,8 +18,7 @@ class _Pool(Ranked):
 
     @classmethod
     def _words(cls) -> dict[str, str]:
-        numbers = {"fours": "4", "fives": "5", "eights": "8"}
-        return {"function": cls._function.__name__} | {word: ", ".join(n * cls._dims) for word, n in numbers.items()}
+        return {"function": cls._function.__name__}
 
 
 class _MaxPoolNd(_Pool):

@@ -25,8 +25,8 @@ _NETWORKS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _permuted(t: Tensor, order: Tensor | None) -> Tensor:
-    return t if order is None else t.index_select(1, order)
+def _apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    return tensor.index_select(dim, permutation)
 
 
 def _no_projection(kwargs: dict[str, Any]) -> None:
@@ -268,7 +268,9 @@ class RNNBase(Module):
         """
         if permutation is None:
             return hx
-        return tuple(_permuted(t, permutation) for t in hx) if self.mode == "LSTM" else _permuted(hx, permutation)
+        if self.mode == "LSTM":
+            return tuple(_apply_permutation(t, permutation) for t in hx)
+        return _apply_permutation(hx, permutation)
 
     def _unbatched(self, input: Tensor, hx: Any) -> bool:
         """Whether the input is one sequence. Refuses states that are not of the same kind."""
@@ -412,9 +414,7 @@ class RNN(RNNBase):
         rest = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, *rest)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Run the network on ``input``, padded or packed sequences, from the first states ``hx``, by default zeros."""
-        return self._run(input, hx)
+    forward = RNNBase._run
 
 
 class LSTM(RNNBase):
@@ -463,9 +463,7 @@ class LSTM(RNNBase):
         rest = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
         super().__init__("LSTM", input_size, hidden_size, *rest)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Run the network on ``input``, padded or packed sequences, from the first states ``hx``, by default zeros."""
-        return self._run(input, hx)
+    forward = RNNBase._run
 
 
 class GRU(RNNBase):
@@ -515,6 +513,4 @@ class GRU(RNNBase):
         rest = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
         super().__init__("GRU", input_size, hidden_size, *rest)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Run the network on ``input``, padded or packed sequences, from the first states ``hx``, by default zeros."""
-        return self._run(input, hx)
+    forward = RNNBase._run

@@ -6,17 +6,10 @@ from ... import _core
 from ..._core import Tensor
 from .. import functional as F
 from .. import init
+from ..functional._embedding import padding_row
 from ..parameter import Parameter
 from ._text import options
 from .module import Module
-
-
-def _padding(padding_idx: int | None, count: int, name: str) -> int | None:
-    if padding_idx is None:
-        return None
-    if not -count <= padding_idx < count:
-        raise AssertionError(f"{name} must be within num_embeddings")
-    return padding_idx % count
 
 
 class _Table(Module):
@@ -86,7 +79,7 @@ class Embedding(_Table):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
-        self.padding_idx = _padding(padding_idx, num_embeddings, "Padding_idx")
+        self.padding_idx = padding_row(padding_idx, num_embeddings, "Padding_idx")
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -206,7 +199,7 @@ class EmbeddingBag(_Table):
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = _padding(padding_idx, num_embeddings, "padding_idx")
+        self.padding_idx = padding_row(padding_idx, num_embeddings, "padding_idx")
         self._set((num_embeddings, embedding_dim), _weight, False, device, dtype)
         self.mode = mode
         self.sparse = sparse

@@ -26,34 +26,34 @@ __all__ = [
 _Activation = str | Callable[[Tensor], Tensor]
 
 
-def _activation(name: _Activation) -> Callable[[Tensor], Tensor]:
-    if not isinstance(name, str):
-        return name
-    if name == "relu":
+def _get_activation_fn(activation: _Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(activation, str):
+        return activation
+    if activation == "relu":
         return functional.relu
-    if name == "gelu":
+    if activation == "gelu":
         return functional.gelu
-    raise RuntimeError(f"activation should be relu/gelu, not {name}")
+    raise RuntimeError(f"activation should be relu/gelu, not {activation}")
 
 
-def _square_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
     """Minus infinity above the diagonal."""
-    return _core.triu(_core.full((size, size), -math.inf, device=device, dtype=dtype), diagonal=1)
+    return _core.triu(_core.full((sz, sz), -math.inf, device=device, dtype=dtype), diagonal=1)
 
 
-def _is_causal(mask: Tensor | None, given: bool | None, size: int | None) -> bool:
-    """What was said, or else whether the mask is that of :func:`_square_mask`."""
-    if given is not None or mask is None:
-        return given is True
-    wanted = _square_mask(mask.shape[-2] if size is None else size, device=mask.device, dtype=mask.dtype)
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
+    """What was said, or else whether the mask is that of :func:`_generate_square_subsequent_mask`."""
+    if is_causal is not None or mask is None:
+        return is_causal is True
+    wanted = _generate_square_subsequent_mask(
+        mask.shape[-2] if size is None else size, device=mask.device, dtype=mask.dtype
+    )
     return tuple(mask.shape) == tuple(wanted.shape) and bool((mask == wanted).all())
 
 
-def _length(t: Tensor, batch_first: bool) -> int | None:
+def _get_seq_len(src: Tensor, batch_first: bool) -> int | None:
     """The number of steps."""
-    if t.dim() == 2:
-        return t.shape[0]
-    return t.shape[1 if batch_first else 0]
+    return src.shape[1 if batch_first and src.dim() != 2 else 0]
 
 
 class _Layer(Module):
@@ -88,7 +88,7 @@ class _Layer(Module):
             setattr(self, f"norm{k + 1}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place))
         for k in range(norms):
             setattr(self, f"dropout{k + 1}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _sa_block(
         self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool
@@ -272,8 +272,8 @@ class TransformerDecoderLayer(_Layer):
         return out
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+def _get_clones(module: Module, N: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
 class TransformerEncoder(Module):
@@ -304,7 +304,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -330,7 +330,7 @@ class TransformerEncoder(Module):
         """
         first = self.layers[0] if len(self.layers) else None
         batch_first = bool(first is not None and first.self_attn.batch_first)
-        causal = _is_causal(mask, is_causal, _length(src, batch_first))
+        causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
         out = src
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
@@ -356,7 +356,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -388,7 +388,7 @@ class TransformerDecoder(Module):
         """
         first = self.layers[0] if len(self.layers) else None
         batch_first = bool(first is not None and first.self_attn.batch_first)
-        causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, batch_first))
+        causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, _get_seq_len(tgt, batch_first))
         out = tgt
         for layer in self.layers:
             out = layer(
@@ -542,7 +542,7 @@ class Transformer(Module):
             tensor([[0., -inf],
                     [0., 0.]])
         """
-        return _square_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self) -> None:
         """Draw the weights anew."""

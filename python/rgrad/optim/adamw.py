@@ -1,0 +1,5 @@
+"""AdamW, in PyTorch's file."""
+
+from .adam import AdamW
+
+__all__ = ["AdamW"]
