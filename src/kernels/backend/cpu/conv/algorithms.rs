@@ -123,24 +123,26 @@ enum Ran {
 
 /// How much there is to multiply, and whether strips of patches are not much larger than what is read from them.
 #[derive(Debug, Clone, Copy)]
-struct PassSize {
+struct PassSize<'a> {
     work: usize,
-    is_compact: bool,
+    /// Known where there is much to multiply, since every plan asks for it then.
+    is_compact: Option<bool>,
+    shape: &'a ConvShape,
 }
 
-impl PassSize {
-    fn of(s: &ConvShape) -> PassSize {
+impl PassSize<'_> {
+    fn of(s: &ConvShape) -> PassSize<'_> {
         let (taps, positions) = (numel(s.kernel), numel(s.output));
         let work = [s.groups, s.in_channels, s.out_channels, taps, positions].iter().fold(s.batch, |n, k| n.saturating_mul(*k));
         let work = if numel(s.input) > 0 { work } else { 0 };
-        PassSize { work, is_compact: work > 0 && Patches::forward(s).is_compact() }
+        PassSize { work, is_compact: (work >= TINY).then(|| Patches::forward(s).is_compact()), shape: s }
     }
 
     /// What all but the plain loops need.
     fn is_worth(self, asked: Asked) -> Result<(), Why> {
         needs(self.work > 0, "nothing is added up")?;
         asked.gains(self.work >= TINY, "there is little to multiply")?;
-        needs(self.is_compact, "the kernel reaches far beyond a small image")
+        needs(self.is_compact.unwrap_or_else(|| Patches::forward(self.shape).is_compact()), "the kernel reaches far beyond a small image")
     }
 }
 
@@ -158,7 +160,7 @@ pub(in crate::backend::cpu) struct ImagePass<'a, T, S> {
     pub operands: [*const S; 3],
     pub to: *mut S,
     pub epilogue: Option<&'a ImageEpilogue<'a>>,
-    size: PassSize,
+    size: PassSize<'a>,
     grid: OnceCell<Option<Grid>>,
     weights: OnceCell<OrderedWeights<T>>,
 }
@@ -395,7 +397,7 @@ pub(in crate::backend::cpu) struct WeightPass<'a, T, S> {
     /// The gradient of the output, and the images.
     pub operands: [*const S; 2],
     pub to: *mut S,
-    size: PassSize,
+    size: PassSize<'a>,
     numbers: PhantomData<T>,
 }
 
