@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn elements_come_in_reverse_order_and_so_do_gradients() {
-        let x = Tensor::new(Array::from_slice(&[2, 2], &[1.0f64, 2.0, 3.0, 4.0]).unwrap());
+        let x = Tensor::new(Array::from_slice(&[1.0f64, 2.0, 3.0, 4.0], &[2, 2]).unwrap());
         assert_eq!(mirror(&x).unwrap().array().to_vec::<f64>().unwrap(), [2.0, 1.0, 4.0, 3.0]);
     }
 }
