@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from loading import load
 
 toys = load("scripts/toys.py")
