@@ -1,6 +1,6 @@
 """What a dtype or a family of requests costs: adds a toy of it, compiles it, and counts the files.
 
-    python scripts/toys.py dtype             adds `uint16`, computed in int32, to a worktree of HEAD, and runs a few tests
+    python scripts/toys.py dtype             adds `uint16`, computed in int32, and runs a few tests
     python scripts/toys.py family            adds `mirror`, with a gradient, kernels for both devices, and its binding
     python scripts/toys.py family --check    compiles it, and runs no test
     python scripts/toys.py family --anchors  looks whether the lines that the toy is added to are still there
