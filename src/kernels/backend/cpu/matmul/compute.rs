@@ -8,7 +8,7 @@ use crate::backend::cpu::common::cast::convert_fn;
 use crate::backend::cpu::common::epilogue::Epilogue;
 use crate::backend::cpu::common::operands::{DenseOperand, malformed, output, runner, view};
 use crate::backend::cpu::common::widened;
-use crate::backend::cpu::elem::{Loops, is_widened, loops};
+use crate::backend::cpu::elem::{Loops, float, is_widened, loops};
 use crate::backend::cpu::family::{CpuFamily, NarrowElements};
 use crate::backend::cpu::matmul;
 use crate::backend::cpu::matmul::algorithms::{self, FloatPlan, HalfPlan, Product};
@@ -54,13 +54,7 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
     }
     if let Some(bias) = bias {
         // SAFETY: the caller's; floats of 16 bits are computed above.
-        return unsafe {
-            match a.dtype {
-                DType::F32 => biased_gemm::<f32>([a, b], bias, out),
-                DType::F64 => biased_gemm::<f64>([a, b], bias, out),
-                _ => Err(malformed("matmul")),
-            }
-        };
+        return unsafe { float!(a.dtype, T => biased_gemm::<T>([a, b], bias, out)) };
     }
     macro_rules! run {
         ($T:ty) => {{
