@@ -21,7 +21,7 @@ unsafe fn mode<T: SortElement>((outer, n, inner): (usize, usize, usize), x: *con
         let first = row / inner * n * inner + row % inner;
         // SAFETY: indices stay inside x.
         let element = |i: usize| unsafe { *p.x(first + i * inner) };
-        let mut sorted: Vec<T::Sorted> = reserved(n);
+        let mut sorted: Vec<T::Keyed> = reserved(n);
         pack(&mut sorted, n, false, element);
         order(&mut sorted, n);
         let mut best = (0, sorted[0]);

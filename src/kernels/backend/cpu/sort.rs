@@ -64,7 +64,7 @@ pub(super) fn order<P: SortKey>(row: &mut [P], keep: usize) {
 }
 
 /// Puts the elements of a row into `packed`. `element` gives that of a position.
-pub(super) fn pack<T: SortElement>(packed: &mut Vec<T::Sorted>, n: usize, descending: bool, element: impl Fn(usize) -> T) {
+pub(super) fn pack<T: SortElement>(packed: &mut Vec<T::Keyed>, n: usize, descending: bool, element: impl Fn(usize) -> T) {
     packed.clear();
     for from in (0..n).step_by(LONG) {
         packed.extend((from..n.min(from + LONG)).map(|i| element(i).packed(descending, i)));
@@ -90,7 +90,7 @@ unsafe fn sort<T: SortElement>(part: Sort, (outer, n, inner): (usize, usize, usi
     let together = (TASK / (8 * n).max(1)).max(1);
     let Sort { descending, keep, .. } = part;
     parallel_for(jobs.div_ceil(together), |t| {
-        let mut row: Vec<T::Sorted> = reserved(n);
+        let mut row: Vec<T::Keyed> = reserved(n);
         for job in t * together..jobs.min((t + 1) * together) {
             let (o, c) = (job / inner, job % inner);
             // SAFETY: indices stay inside x.

@@ -32,16 +32,16 @@ impl SortKey for u128 {
 
 /// An element that can be sorted: nan is larger than everything, and both zeros are equal.
 pub(in crate::backend::cpu) trait SortElement: Copy {
-    type Sorted: SortKey;
+    type Keyed: SortKey;
     /// The element at this position; `descending` turns the order of elements, not that of positions.
-    fn packed(self, descending: bool, position: usize) -> Self::Sorted;
+    fn packed(self, descending: bool, position: usize) -> Self::Keyed;
     fn is_nan(self) -> bool;
 }
 
 macro_rules! sort_elements {
     ($($T:ty as $Key:ty => $SortKey:ty, |$x:ident| $key:expr, $nan:expr;)+) => {
         $(impl SortElement for $T {
-            type Sorted = $SortKey;
+            type Keyed = $SortKey;
             #[inline(always)]
             fn packed(self, descending: bool, position: usize) -> $SortKey {
                 let $x = self;
