@@ -2,7 +2,7 @@
 //!
 //! The truth is the same row computed in `f64` from the same input, whose own error (at most a few of *its* units, see the tests of `f64`)
 //! is less than a hundred-millionth of a unit of `f32`. That says nothing about a mistake that both types share: the unit tests of
-//! `backend::cpu::math` compare samples of both with other people's functions.
+//! `simd::math` compare samples of both with other people's functions.
 
 use rgrad::layout::{DType, Scalar};
 use rgrad::rows::{Output, RowId};

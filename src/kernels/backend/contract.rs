@@ -119,7 +119,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether the product of these two matrices adds a bias to its columns while it writes them; `Gemm` then takes one as a third operand.
+    /// Whether the product of these two matrices adds a bias to its columns while it writes them; `Matmul` then takes one as a third operand.
     fn adds_bias(&self, _factors: [View<'_>; 2]) -> bool {
         false
     }

@@ -2,7 +2,7 @@
 //! short rows are, and elements that lie anywhere are read as whole vectors. Copies are squares that are transposed in registers. Short rows of one
 //! array are transposed to columns likewise.
 //!
-//! Not here: what is computed of such rows (`conv/depthwise`, `pool/across`), and of columns (`softmax/narrow`, `norm/narrow`, `arg_narrow`,
+//! Not here: what is computed of such rows (`conv/depthwise`, `pool/across`), and of columns (`softmax/narrow`, `norm/narrow`, `arg_reduce/narrow`,
 //! `reduce/traversal`).
 
 use crate::backend::cpu::matmul::on_vectors::on_vectors;
