@@ -20,6 +20,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds of samples, and samples in one of them.
 SECONDS, RATE = 0.3, 997
+# Fewer say nothing: perf needs time until it samples, more of it on a machine that is busy.
+FEWEST = 100
 LEAST = 0.1
 # Rows that say most in little time.
 QUICK = (
@@ -68,7 +70,16 @@ def rows() -> list[Any]:
 
 
 def sample(run: Any, directory: Path) -> list[str]:
-    """The symbols that samples of this process met while it repeated `run`."""
+    """The symbols that samples of this process met while it repeated `run`, for longer where they are too few."""
+    for attempt in range(5):
+        found = sample_for(SECONDS * 2**attempt, run, directory)
+        if len(found) >= FEWEST:
+            return found
+    raise RuntimeError(f"{len(found)} samples are too few")
+
+
+def sample_for(seconds: float, run: Any, directory: Path) -> list[str]:
+    """The same, for so long."""
     begin = time.perf_counter()
     run(1)
     once = max(time.perf_counter() - begin, 1e-7)
@@ -81,7 +92,7 @@ def sample(run: Any, directory: Path) -> list[str]:
     ) as perf:
         begin = time.perf_counter()
         # perf needs some of this time until it samples.
-        while time.perf_counter() - begin < SECONDS + 0.15:
+        while time.perf_counter() - begin < seconds + 0.15:
             run(block)
         perf.send_signal(signal.SIGINT)
     script = subprocess.run(
