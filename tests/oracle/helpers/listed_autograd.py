@@ -140,6 +140,11 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [1.0, 1.0, 0.0],
         "returned an invalid gradient",
     ),
+    "Padding that takes away more than there is takes it from the other side": (
+        "result = T.nn.functional.pad(T.arange(5.0), (-6, 3)).tolist()",
+        [0.0, 0.0],
+        "length must be non-negative",
+    ),
     "Special functions have their limits at infinity": (
         """
         x = T.tensor([float("inf")])
