@@ -84,6 +84,9 @@ pub fn store(dtype: DType, buffer: &str, index: &str, v: &str) -> String {
     if storage == value { format!("{buffer}[{index}] = {v};") } else { format!("{buffer}[{index}] = bitcast<{storage}>({v});") }
 }
 
+/// The functions of `wgsl/f32_base.wgsl` that round to a narrow float.
+const ROUND: [(DType, &str); 2] = [(DType::F16, "f16_round"), (DType::BF16, "bf16_round")];
+
 /// `v`, a value that `to` is computed in, as `to` holds it: of an integer the low bits, with their sign above; of a float the nearest. Other
 /// dtypes leave it as it is.
 pub fn narrowed(to: DType, v: &str) -> String {
@@ -92,7 +95,10 @@ pub fn narrowed(to: DType, v: &str) -> String {
         _ if !to.is_narrow() => v.to_owned(),
         NumberKind::Signed => format!("extractBits({v}, 0u, {bits}u)"),
         NumberKind::Bool | NumberKind::Unsigned => format!("({v} & {})", (1u64 << bits) - 1),
-        NumberKind::Float => format!("{}({v})", if to == DType::F16 { "f16_round" } else { "bf16_round" }),
+        NumberKind::Float => {
+            let round = ROUND.iter().find(|(dtype, _)| *dtype == to).unwrap_or_else(|| panic!("no function of WGSL rounds to {to}"));
+            format!("{}({v})", round.1)
+        }
     }
 }
 
