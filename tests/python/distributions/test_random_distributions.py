@@ -86,6 +86,20 @@ def test_bernoulli(p: float) -> None:
         assert stats.binomtest(ones, N, p).pvalue > LEAST
 
 
+@pytest.mark.parametrize("n", [0, 7, (1 << 18) - 1, (1 << 18) + 1, 600_001])
+def test_dtypes_draw_the_same_numbers(n: int) -> None:
+    # Rare dtypes are drawn in another one, some at a time.
+    def integers(dtype: rgrad.dtype) -> rgrad.Tensor:
+        return rgrad.empty(n, dtype=dtype).random_(0, 100, generator=rgrad.Generator().manual_seed(5)).long()
+
+    def coins(dtype: rgrad.dtype) -> rgrad.Tensor:
+        return rgrad.empty(n, dtype=dtype).bernoulli_(0.3, generator=rgrad.Generator().manual_seed(5)).long()
+
+    for dtype in (rgrad.uint8, rgrad.int8, rgrad.int16, rgrad.int32, rgrad.float16, rgrad.bfloat16, rgrad.float64):
+        assert rgrad.equal(integers(dtype), integers(rgrad.int64)), dtype
+        assert rgrad.equal(coins(dtype), coins(rgrad.float32)), dtype
+
+
 def test_dropout() -> None:
     rgrad.manual_seed(5)
     y = rgrad.nn.functional.dropout(rgrad.ones(N), 0.3)

@@ -12,20 +12,28 @@ use crate::host::memory::alloc::Buffer;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::DType;
 
+/// Numbers that are drawn at a time where they are converted from wider ones.
+const STEP: usize = 1 << 18;
+
 impl CpuFamily for Random {
     const NARROW: NarrowElements = NarrowElements::Taken;
 
     unsafe fn compute(r: &Random, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = result(r, outs, 0)?;
         let (n, p) = (out.numel(), out.ptr());
-        // Dtypes in which such numbers are seldom drawn have no loops of their own: the numbers are drawn in another one, and converted.
-        let through = |dtype: DType| {
-            let drawn = Buffer::new(n * dtype.size())?;
-            let to = View { memory: Memory::Host(drawn.as_ptr()), offset: 0, dtype, ..out };
-            // SAFETY: the caller's; there is room for all numbers, and dense memory is converted in the order in which it lies.
-            unsafe {
-                Self::compute(r, ins, &[Some(to)])?;
-                copy::copy(dtype, out.dtype, &[n], drawn.as_ptr(), &[1], p, &[1]);
+        // Dtypes in which such numbers are seldom drawn have no loops of their own: the numbers are drawn in another one, some at a time, and
+        // converted. A step is a whole number of blocks.
+        let through = |dtype: DType, step: usize| {
+            let drawn = Buffer::new(n.min(step) * dtype.size())?;
+            for first in (0..n).step_by(step.max(1)) {
+                let some = step.min(n - first);
+                let part = Random { start: r.start.wrapping_add(r.distribution.blocks(first, dtype)), ..*r };
+                let to = View { memory: Memory::Host(drawn.as_ptr()), offset: 0, shape: &[some], strides: &[1], dtype };
+                // SAFETY: the caller's; there is room for these numbers, and dense memory is converted in the order in which it lies.
+                unsafe {
+                    Self::compute(&part, ins, &[Some(to)])?;
+                    copy::copy(dtype, out.dtype, &[some], drawn.as_ptr(), &[1], p.add(first * out.dtype.size()), &[1]);
+                }
             }
             Ok(())
         };
@@ -40,7 +48,7 @@ impl CpuFamily for Random {
                 match loops(out.dtype) {
                     Some(Loops::U8 | Loops::I8) => go!(u8, f64, Uniform, |i, u| u8::from($hit(i, u))),
                     Some(Loops::F32) => go!(f32, f64, Uniform, |i, u| f32::from(u8::from($hit(i, u)))),
-                    _ => return through(DType::U8),
+                    _ => return through(DType::U8, n),
                 }
             };
         }
@@ -107,7 +115,7 @@ impl CpuFamily for Random {
                 match loops(out.dtype) {
                     Some(Loops::I32) => go!(i32, u64, Bits, |i, b| at(i, b) as i32),
                     Some(Loops::I64) => go!(i64, u64, Bits, at),
-                    _ => return through(DType::I64),
+                    _ => return through(DType::I64, STEP),
                 }
             }
         }
