@@ -30,6 +30,8 @@ VENV = ROOT / (os.environ.get("RGRAD_VENV") or ".venv")
 ORACLE_VENV = ROOT / ".venv-oracle"
 DIST = ROOT / "dist"
 TORCH = "torch==2.13.0"
+# Its table of operators with their samples needs this (MIT, 11 KB).
+EXPECTTEST = "expecttest==0.3.*"
 # What PyTorch's own writer of event files needs.
 TENSORBOARD = "tensorboard>=2.18,<3"
 # Pyright's engine from PyPI (MIT): 75 MB, and a Node.js of 200 MB. It looks for nothing on the network.
@@ -383,5 +385,5 @@ def install(venv: Path, file: Path) -> Path:
 
 def oracle_environment() -> Path:
     """`.venv-oracle`, with the real PyTorch. Returns its Python."""
-    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH, TENSORBOARD, PYRIGHT])
+    ensure_packages(ORACLE_VENV, [*requirements("test"), TORCH, EXPECTTEST, TENSORBOARD, PYRIGHT])
     return ORACLE_VENV / "bin" / "python"

@@ -15,7 +15,7 @@ from pathlib import Path
 from kept import main
 from rgrad import _core
 from rgrad._functions.late_methods import LATE, functions
-from rgrad._runtime.names import ELSEWHERE, IN_PLACE
+from rgrad._runtime.names import ELSEWHERE, IN_PLACE, REPLACED
 
 PACKAGE = Path(__file__).resolve().parents[1] / "python" / "rgrad"
 SOURCE = PACKAGE / "__init__.py"
@@ -35,7 +35,8 @@ def imported(module: str, names: tuple[str, ...]) -> list[str]:
 def stub() -> str:
     """The text of the stub."""
     # Of the native module, what __init__.py takes over; a function of Python has the place of a native one.
-    native = [n for n in dir(_core) if not n.startswith("_") and n not in ELSEWHERE and n not in functions()]
+    hidden = {*ELSEWHERE, *REPLACED, *functions()}
+    native = [n for n in dir(_core) if not n.startswith("_") and n not in hidden]
     lines, values = [HEADER, *imported("_core", tuple(native))], ["_C = _core", "__version__: str"]
     for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):

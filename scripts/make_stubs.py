@@ -47,6 +47,8 @@ from typing_extensions import disjoint_base
 
 from . import return_types as _return_types
 from ._tensor.size import Size as Size
+from ._tensor.typed_storage import TypedStorage as _TypedStorage
+from ._tensor.untyped_storage import UntypedStorage as _UntypedStorage
 from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
 from .autograd.backward import V as _V
 
@@ -54,7 +56,7 @@ from .autograd.backward import V as _V
 
 ALIASES = """
 _Number: TypeAlias = _bool | _int | _float
-_Operand: TypeAlias = Tensor | _Number
+_Operand: TypeAlias = Tensor | _Number | _complex
 _Sizes: TypeAlias = Sequence[_int]
 _Dims: TypeAlias = _int | Sequence[_int]
 _DType: TypeAlias = dtype
@@ -200,7 +202,7 @@ def result_of(owner: str, function: str) -> str:
 
 def is_pointwise(function: str) -> bool:
     """Whether a function or method, or the one that it is the other form of, has a row in the table of operations."""
-    return function in core.pointwise_names
+    return function in core.pointwise_names or function in core.pointwise_functions
 
 
 def writes(method: str) -> bool:
@@ -316,7 +318,8 @@ def late_type(function: str, p: inspect.Parameter) -> str:
 def in_class(annotation: Any) -> str:
     """An annotation for inside of a class that has methods named as built-in types are."""
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
-    return re.sub(r"(?<!_)\b(bool|float|int|return_types|str|tuple|type)\b", r"_\1", text)
+    names = "bool|float|int|return_types|str|tuple|type|TypedStorage|UntypedStorage"
+    return re.sub(rf"(?<!_)\b({names})\b", r"_\1", text)
 
 
 def class_stub(name: str, cls: type) -> str:
@@ -382,7 +385,7 @@ def _type_name(value: Any) -> str:
 def module_stub() -> str:
     exported = list(core.__all__)
     parts = [HEADER]
-    names = sorted(n for n in dir(core) if n not in SKIPPED and n != "__all__")
+    names = sorted(n for n in dir(core) if n not in SKIPPED and n not in ("__all__", "__getattr__"))
     classes = [n for n in names if isinstance(getattr(core, n), type)]
     for name in classes:
         cls = getattr(core, name)

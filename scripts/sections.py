@@ -164,7 +164,7 @@ def test(words: Sequence[str]) -> int:
     """Run the sections that `words` name, in that order, or all: then what needs no cargo runs beside what does."""
     named, arguments = chosen(words)
     check_rust()
-    ensure_packages(VENV, requirements("example", "test"))
+    ensure_packages(VENV, requirements("example", "test", "distributed"))
     if named:
         return one_after_the_other(named, arguments)
     always = os.environ.get("CI") == "true" or os.environ.get("RGRAD_ALL") == "1"

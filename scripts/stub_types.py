@@ -26,7 +26,7 @@ PARAMETERS = {
         "split.tensor new_state out lerp.end __matmul__.value "
         "__rmatmul__.value _make_subclass.data _gradient_edge.tensor _leaf_hooks.tensor "
         "_path_cuts.tensor _path_cuts.wrt _tensor_memory.tensor "
-        "_make_saved_tensor.tensor",
+        "_make_saved_tensor.tensor complex.real complex.imag polar.abs polar.angle",
     ),
     **each(
         "_bool",
@@ -87,7 +87,7 @@ PARAMETERS = {
         "Tensor | None",
         "running_mean running_var batch_norm.weight batch_norm.bias instance_norm.weight instance_norm.bias",
     ),
-    **each("_int | _Sizes", "*size *shape *dims *repeats *shapes"),
+    **each("_int | _Sizes", "*size *sizes *shape *dims *repeats *shapes"),
     "*more": "_int",
     **each("Tensor | Sequence[Tensor]", "*tensors"),
     # Whatever can be made an array: numbers, nested sequences, arrays, tensors.
@@ -95,6 +95,11 @@ PARAMETERS = {
     "var.dim": "_Dims | _bool",
     "std.dim": "_Dims | _bool",
     "norm.p": "_Number | _str",
+    "_dirichlet_grad.alpha": "Tensor",
+    "_dirichlet_grad.total": "Tensor",
+    "_polygamma_of.input": "Tensor | _int",
+    "_polygamma_of.self": "Tensor",
+    "_standard_gamma_grad.output": "Tensor",
     "bernoulli_.p": "_float | Tensor",
     "q": "_float | Sequence[_float] | Tensor",
     "lstm_cell.hx": "Sequence[Tensor]",
@@ -107,6 +112,9 @@ PARAMETERS = {
     "device.type": "_str | _int | device",
     "_set_printoptions.threshold": "_int | None",
     "as_subclass.cls": "_type[Tensor]",
+    "__dlpack__.stream": "_int | None",
+    "__dlpack__.max_version": "tuple[_int, _int] | None",
+    "__dlpack__.dl_device": "tuple[_int, _int] | None",
     **each(
         "_int | _Sizes",
         " ".join(f"conv{t}{n}d.{p}" for t in ("", "_transpose") for n in (1, 2, 3) for p in ("stride", "dilation"))
@@ -129,7 +137,8 @@ RESULTS = {
         "__mod__ __mul__ __neg__ __or__ __pos__ __radd__ __rand__ __reversed__ __rfloordiv__ __rlshift__ "
         "__rmatmul__ __rmod__ __rmul__ __ror__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __sub__ "
         "__truediv__ __xor__ _convolution_input _convolution_weight _make_dual _primal _require_grad _unrelated "
-        "_wrap add adjoint argwhere as_strided as_tensor asarray batch_norm bernoulli bfloat16 "
+        "_wrap add adjoint argwhere as_strided as_tensor asarray batch_norm bernoulli bfloat16 cdouble cfloat chalf "
+        "complex polar view_as_complex view_as_real "
         "binary_cross_entropy binary_cross_entropy_with_logits bincount block_diag bool broadcast_to byte cat "
         "char clamp clamp_max clamp_min clip clone column_stack concat concatenate conj conj_physical contiguous "
         "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution cpu "
@@ -140,12 +149,15 @@ RESULTS = {
         "linear linspace logspace long masked_fill masked_scatter masked_select mean moveaxis movedim mse_loss "
         "multinomial nanmean nanquantile narrow new new_empty new_full new_ones new_tensor new_zeros nll_loss "
         "norm ones ones_like permute pow prod quantile rand rand_like randint_like randn randn_like randperm "
-        "ravel real repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg rms_norm rnn_relu_cell "
+        "ravel real repeat repeat_interleave reshape reshape_as resize resolve_conj resolve_neg rms_norm rnn_relu_cell "
         "rnn_tanh_cell roll rot90 round row_stack rsub scalar_tensor scaled_dot_product_attention scatter "
         "scatter_add select short smooth_l1_loss squeeze stack std sub subtract sum sum_to_size swapaxes swapdims "
+        "_from_dlpack _neg_view "
         "t take take_along_dim tensor tensordot tile trace transpose tril tril_indices triu triu_indices "
-        "true_divide type_as unflatten unfold unsqueeze var view view_as vstack wgpu where zeros zeros_like",
+        "true_divide type_as unflatten unfold unsqueeze var view_as vstack wgpu where zeros zeros_like",
     ),
+    "__dlpack__": "object",
+    "__dlpack_device__": "tuple[_int, _int]",
     **each(
         "_bool",
         "allclose equal can_cast is_complex is_floating_point is_grad_enabled is_inference_mode_enabled _is_view "
@@ -153,7 +165,7 @@ RESULTS = {
         "is_warn_always_enabled is_conj is_neg is_autocast_enabled is_autocast_cache_enabled _autocasts "
         "_is_multithreading_enabled __bool__ __contains__ _wgpu_installed _fusion_enabled _is_checkpoint_valid "
         "_has_torch_function _has_torch_function_variadic _is_torch_function_enabled _set_torch_function_enabled "
-        "_set_tangents_enabled _tangents_enabled "
+        "_has_old_form _set_tangents_enabled _tangents_enabled "
         "_set_fusion dtype.__ge__ dtype.__gt__ dtype.__le__ dtype.__lt__ device.__ge__ "
         "_profiler_is_on _set_fast_path device.__gt__ device.__le__ device.__lt__",
     ),
@@ -188,7 +200,7 @@ RESULTS = {
         "_expect_unused_totals _panic _pop_operation_watcher _push_operation_watcher _swap_tensor_impl _unused_total "
         "_write_tangent",
     ),
-    **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype"),
+    **each("_DType", "get_default_dtype promote_types result_type get_autocast_dtype dtype.to_complex dtype.to_real"),
     **each("device", "get_default_device"),
     **each("HookHandle", "Tensor.register_hook register_post_accumulate_grad_hook Node.register_hook register_prehook"),
     **each("Generator", "manual_seed clone_state"),
@@ -196,13 +208,32 @@ RESULTS = {
     **each("_tuple[Tensor, Tensor]", "var_mean std_mean gru rnn_tanh rnn_relu lstm_cell"),
     **each("np.ndarray[Any, np.dtype[Any]]", "numpy __array__"),
     **each("Iterator[Tensor]", "__iter__"),
-    **each("UntypedStorage", "untyped_storage"),
     **each("SavedTensor", "_make_saved_tensor"),
     "lstm": "_tuple[Tensor, Tensor, Tensor]",
     "_graph_nodes": "_GraphNodes | None",
     "_use_count": "_int",
+    "_from_old_form": "_tuple[_tuple[Any, ...], dict[str, Any]] | None",
     "_autocast_widened": "_tuple[Any, ...]",
-    "_special_value": "Tensor",
+    **each("Tensor", "_standard_gamma _sample_dirichlet _poisson _binomial"),
+    **each("Tensor", "_linalg_cholesky _cholesky_solve _cholesky_inverse _linalg_lu_solve _linalg_inv"),
+    **each("Tensor", "_linalg_solve _linalg_solve_triangular _linalg_det _linalg_eigvalsh _linalg_svdvals"),
+    **each("Tensor", "_linalg_pinv _linalg_householder_product _linalg_matrices _linalg_floats _linalg_eigvals"),
+    **each("Tensor", "_linalg_ldl_solve _linalg_matrix_exp _ormqr"),
+    "_linalg_eig": "_return_types.linalg_eig",
+    "_linalg_ldl_factor": "_return_types.linalg_ldl_factor",
+    "_linalg_ldl_factor_ex": "_return_types.linalg_ldl_factor_ex",
+    "_linalg_cholesky_ex": "_return_types.linalg_cholesky_ex",
+    "_linalg_lu_factor": "_return_types.linalg_lu_factor",
+    "_linalg_lu_factor_ex": "_return_types.linalg_lu_factor_ex",
+    "_linalg_lu": "_return_types.linalg_lu",
+    "_linalg_inv_ex": "_return_types.linalg_inv_ex",
+    "_linalg_solve_ex": "_return_types.linalg_solve_ex",
+    "_linalg_slogdet": "_return_types.linalg_slogdet",
+    "_linalg_qr": "_return_types.linalg_qr",
+    "_linalg_eigh": "_return_types.linalg_eigh",
+    "_linalg_svd": "_return_types.linalg_svd",
+    "_lu_unpack": "_return_types.lu_unpack",
+    "_geqrf": "_return_types.geqrf",
     "aminmax": "_return_types.aminmax",
     "requires_grad_": "Self",
     "Generator.get_state": "Tensor",
@@ -265,6 +296,7 @@ PROPERTIES = {
     "Tensor.grad_fn": ("Node | None", "r"),
     "Tensor._base": ("Tensor | None", "r"),
     "Tensor.shape": ("Size", "r"),
+    "Tensor.layout": ("Any", "r"),
     "Tensor.dtype": ("_DType", "r"),
     "Tensor.device": ("_DeviceObject", "r"),
     **{f"Tensor.{name}": ("_int", "r") for name in ["output_nr", "_version", "ndim", "nbytes", "itemsize"]},
@@ -390,9 +422,14 @@ METHOD_OVERLOADS = {
     ],
     "size": [("dim: None = None", "Size"), ("dim: _int", "_int")],
     "stride": [("dim: None = None", "_tuple[_int, ...]"), ("dim: _int", "_int")],
+    "view": [
+        ("*shape: _int | _Sizes", "Tensor"),
+        ("*, size: _Sizes", "Tensor"),
+        ("dtype: _DType", "Tensor"),
+    ],
     "type": [
-        ("dtype: None = None, non_blocking: _bool = False", "_str"),
-        ("dtype: _DType | _str, non_blocking: _bool = False", "Tensor"),
+        ("dtype: None = None, non_blocking: _bool = False, *, memory_format: memory_format | None = None", "_str"),
+        ("dtype: _DType | _str, non_blocking: _bool = False, *, memory_format: memory_format | None = None", "Tensor"),
     ],
 }
 

@@ -102,7 +102,7 @@ def shipped_size() -> int:
 
 
 def shipped_packages() -> None:
-    ensure_packages(SHIPPED_VENV, requirements("example", "test"))
+    ensure_packages(SHIPPED_VENV, requirements("example", "test", "distributed"))
 
 
 def shipped_environment() -> Path:
@@ -236,7 +236,7 @@ def run_long(names: list[str]) -> int:
     unknown = [name for name in names if name not in LONG]
     if unknown:
         fail(f"no long section {unknown[0]!r}; there are: {' '.join(LONG)}")
-    ensure_packages(VENV, requirements("example", "test"))
+    ensure_packages(VENV, requirements("example", "test", "distributed"))
     rows: list[Step] = []
     for name in names or LONG:
         step(rows, name, *LONG[name])

@@ -1,6 +1,5 @@
-"""What a dtype or a family of requests costs: adds a toy of it, compiles it, and counts the files.
+"""What a family of requests costs: adds a toy of it, compiles it, and counts the files.
 
-    python scripts/toys.py dtype             adds `uint16`, computed in int32, and runs a few tests
     python scripts/toys.py family            adds `mirror`, with a gradient, kernels for both devices, and its binding
     python scripts/toys.py family --check    compiles it, and runs no test
     python scripts/toys.py family --anchors  looks whether the lines that the toy is added to are still there
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYOUT = "src/kernels/layout"
 CPU = "src/kernels/backend/cpu"
 
 
@@ -38,34 +36,6 @@ class Toy(NamedTuple):
     tests: tuple[str, ...]
     kernel_tests: tuple[str, ...]
 
-
-DTYPE = [
-    Edit(
-        f"{LAYOUT}/dtype.rs",
-        '    F64: "float64" ["double"] "Double" "double", Float 53 f64::MAX, f64, F64, F64, F64, None;\n',
-        '    U16: "uint16" [] "UInt16" "unsigned short", Unsigned, u16, I32, I64, U16, None;\n',
-    ),
-    Edit(f"{LAYOUT}/elem.rs", "integers!(u8 => U8, ", "u16 => U16, "),
-    Edit(f"{LAYOUT}/elem.rs", "plain!(u8 ", "u16 "),
-    Edit(f"{LAYOUT}/elem.rs", "Bool bool, U8 u8, ", "U16 u16, "),
-    Edit(
-        f"{CPU}/elem.rs",
-        "macro_rules! by_narrow_integer {\n"
-        "    ($dtype:expr, $S:ident => $body:expr, _ => $other:expr) => {\n"
-        "        match $dtype {\n",
-        "            $crate::layout::DType::U16 => {\n"
-        "                type $S = u16;\n"
-        "                $body\n"
-        "            }\n",
-    ),
-    Edit(f"{CPU}/common/cast/mod.rs", "    i16 as i32 => |x| x as i32;\n", "    u16 as i32 => |x| x as i32;\n"),
-    Edit(f"{CPU}/common/cast/mod.rs", "(Bool U8 I8 I16 I32 I64 F16 BF16 F32 F64", " U16"),
-    Edit(
-        f"{CPU}/common/cast/mod.rs",
-        "            i16: I16 => i16: I16, i32: I32, f32: F32;\n",
-        "            u16: U16 => i32: I32;\n            i16: U16 => i16: U16;\n            i32: I32 => i16: U16;\n",
-    ),
-]
 
 CALL, WGPU = "src/kernels/call", "src/kernels/backend/wgpu"
 FAMILY = [
@@ -253,13 +223,7 @@ mod tests {
     Edit("tests/rust/contract_kinds.rs", "        RequestKind::Custom", " | RequestKind::Mirror"),
 ]
 
-#: The tests of the dtype go through all dtypes.
 TOYS = {
-    "dtype": Toy(
-        DTYPE,
-        ("integers_keep_their_low_bits_in_every_pair_of_dtypes", "dtypes_are_matched_only_where_it_is_listed"),
-        ("layout::", "every_reduction_of_every_dtype_agrees_with_a_naive_one"),
-    ),
     "family": Toy(FAMILY, ("rooms::",), ()),
 }
 

@@ -51,12 +51,15 @@ def main() -> int:
     from checks import CHECKS
     from harness import Check, Line, Row, Settings, load_modules, measure
     from rows_attention import ROWS as ATTENTION
+    from rows_complex import ROWS as COMPLEX
     from rows_conv import ROWS as CONV
     from rows_embedding import ROWS as EMBEDDING
+    from rows_fft import ROWS as FFT
     from rows_functions import ROWS as FUNCTIONS
     from rows_fusion import CHECKS as MEMORY
     from rows_fusion import ROWS as FUSION
     from rows_large import ROWS as LARGE
+    from rows_linalg import ROWS as LINALG
     from rows_memory import CHECKS as NETWORK_MEMORY
     from rows_networks import ROWS as NETWORKS
     from rows_norms import ROWS as NORMS
@@ -72,12 +75,15 @@ def main() -> int:
 
     rows: list[Row | Check] = [
         *SMALL,
+        *COMPLEX,
         *FUNCTIONS,
         *LARGE,
+        *LINALG,
         *NORMS,
         *ATTENTION,
         *CONV,
         *POOL,
+        *FFT,
         *EMBEDDING,
         *NETWORKS,
         *TRAINING,

@@ -16,6 +16,8 @@ from typing_extensions import disjoint_base
 
 from . import return_types as _return_types
 from ._tensor.size import Size as Size
+from ._tensor.typed_storage import TypedStorage as _TypedStorage
+from ._tensor.untyped_storage import UntypedStorage as _UntypedStorage
 from .autograd.backward import TensorsOrEdges as _TensorsOrEdges
 from .autograd.backward import V as _V
 
@@ -87,6 +89,9 @@ class HookHandle:
 
 class InternalError(RgradError, RuntimeError):
     """A fault of rgrad itself: please report it with the message."""
+
+class LinAlgError(RgradError, RuntimeError):
+    """A matrix has no decomposition of the wanted kind, or no inverse."""
 
 class MissingError(RgradError, NotImplementedError):
     """The operation does not exist for this dtype, device or form."""
@@ -182,6 +187,15 @@ class Tensor:
     def __copy__(self) -> Any: ...
     def __deepcopy__(self, memo: Any) -> Any: ...
     def __delitem__(self, key: Any, /) -> None: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: _int | None | None = None,
+        max_version: tuple[_int, _int] | None | None = None,
+        dl_device: tuple[_int, _int] | None | None = None,
+        copy: _bool | None = None,
+    ) -> object: ...
+    def __dlpack_device__(self) -> tuple[_int, _int]: ...
     def __eq__(self, value: object, /) -> Tensor: ...  # type: ignore[override]
     def __float__(self) -> _float: ...
     def __floordiv__(self, value: _Operand, /) -> Tensor: ...
@@ -256,6 +270,8 @@ class Tensor:
         """A tensor of class `cls` that shares `data`'s memory, without history. This is how Parameter is
         constructed.
         """
+    def _neg_view(self) -> Tensor:
+        """The negative: a view of the same memory, whose elements are negated when they are read."""
     def _repr_html_(self) -> _str:
         """What a notebook shows: shape, dtype, device, a small picture of the values, and the text of `repr`."""
     def _use_count(self) -> _int:
@@ -308,7 +324,7 @@ class Tensor:
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Self:
         """Write the result of ``addr(vec1, vec2, *, beta=1, alpha=1)`` to this tensor."""
     def adjoint(self) -> Tensor:
-        """The last two dimensions exchanged."""
+        """The last two dimensions exchanged, conjugated."""
     def all(self, dim: _Dims | None = None, keepdim: _bool = False) -> Tensor:
         """Whether all elements along `dim` (all without) are true."""
     def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
@@ -477,6 +493,8 @@ class Tensor:
         """This tensor with dtype uint8; itself if it has this dtype."""
     def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Generator | None = None) -> Self:
         """Write random numbers of Cauchy's distribution."""
+    def cdouble(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """This tensor with dtype complex128; itself if it has this dtype."""
     def ceil(self) -> Tensor:
         """The smallest whole number not below the input."""
     def ceil_(self) -> Self:
@@ -485,6 +503,10 @@ class Tensor:
         """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
     def celu_(self, alpha: _Number = 1.0) -> Self:
         """In-place form of `celu`."""
+    def cfloat(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """This tensor with dtype complex64; itself if it has this dtype."""
+    def chalf(self, *, memory_format: memory_format | None = None) -> Tensor:
+        """This tensor with dtype complex32; itself if it has this dtype."""
     def char(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int8; itself if it has this dtype."""
     def cholesky(self, upper: _bool = False) -> Tensor:
@@ -516,7 +538,9 @@ class Tensor:
     def clone(self, *, memory_format: memory_format | None = None) -> Tensor:
         """A copy with a history: gradients go to the original."""
     def conj(self) -> Tensor:
-        """The complex conjugate. A real tensor is returned as it is."""
+        """The complex conjugate: a view of the same memory, whose elements are conjugated when they are read. A real
+        tensor is returned as it is.
+        """
     def conj_physical(self) -> Tensor:
         """The complex conjugate, computed at once. A real tensor is returned as it is."""
     def conj_physical_(self) -> Self:
@@ -616,9 +640,9 @@ class Tensor:
         ends of the tensor.
         """
     def digamma(self) -> Tensor:
-        """Compute the derivative of the logarithm of the gamma function."""
+        """The derivative of the logarithm of the gamma function, infinite at 0 and nan at the negative integers."""
     def digamma_(self) -> Self:
-        """Write the result of ``digamma()`` to this tensor."""
+        """In-place form of `digamma`."""
     def dim(self) -> _int:
         """The number of dimensions."""
     def dim_order(self, *, ambiguity_check: _bool | Sequence[Any] = False) -> _tuple[_int, ...]:
@@ -644,6 +668,10 @@ class Tensor:
     @property
     def dtype(self) -> _DType:
         """The dtype of the elements."""
+    def eig(
+        self, eigenvectors: _bool = False, *, e: Tensor | None = None, v: Tensor | None = None
+    ) -> _tuple[Tensor, Tensor]:
+        """Refuse: removed in favor of :func:`rgrad.linalg.eig`, which gives complex numbers."""
     def element_size(self) -> _int:
         """The bytes of one element."""
     def elu(self, alpha: _Number = 1.0, scale: _Number = 1.0, input_scale: _Number = 1.0) -> Tensor:
@@ -665,9 +693,9 @@ class Tensor:
     def erfc_(self) -> Self:
         """In-place form of `erfc`."""
     def erfinv(self) -> Tensor:
-        """Compute the inverse of the error function."""
+        """The inverse of the error function, infinite at -1 and 1 and nan outside."""
     def erfinv_(self) -> Self:
-        """Write the result of ``erfinv()`` to this tensor."""
+        """In-place form of `erfinv`."""
     def exp(self) -> Tensor:
         """e to the power of the input."""
     def exp2(self) -> Tensor:
@@ -714,7 +742,7 @@ class Tensor:
     def float(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype float32; itself if it has this dtype."""
     def float_power(self, exponent: Tensor | _float) -> Tensor:
-        """Compute powers in float64."""
+        """Compute powers in float64; in complex128, if one operand is complex."""
     def float_power_(self, exponent: Tensor | _float) -> Self:
         """Write powers that are computed in float64 to a float64 tensor."""
     def floor(self) -> Tensor:
@@ -758,6 +786,8 @@ class Tensor:
         """In-place form of `ge`."""
     def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
         """Write the numbers of trials up to the first success."""
+    def geqrf(self) -> _return_types.geqrf:
+        """Compute the reflections of a QR factorisation, which :func:`rgrad.orgqr` takes."""
     def ger(self, vec2: Tensor) -> Tensor:
         """The same as `outer`."""
     def get_device(self) -> _int:
@@ -831,20 +861,20 @@ class Tensor:
     def hypot_(self, other: _Operand) -> Self:
         """In-place form of `hypot`."""
     def i0(self) -> Tensor:
-        """Compute the modified Bessel function of the first kind of order 0."""
+        """The modified Bessel function of the first kind of order 0."""
     def i0_(self) -> Self:
-        """Write the result of ``i0()`` to this tensor."""
-    def igamma(self, other: Tensor) -> Tensor:
-        """Compute the lower incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
-    def igamma_(self, other: Tensor) -> Self:
-        """Write the result of ``igamma(other)`` to this tensor."""
-    def igammac(self, other: Tensor) -> Tensor:
-        """Compute the upper incomplete gamma function of ``input`` at ``other``, divided by the gamma function."""
-    def igammac_(self, other: Tensor) -> Self:
-        """Write the result of ``igammac(other)`` to this tensor."""
+        """In-place form of `i0`."""
+    def igamma(self, other: _Operand) -> Tensor:
+        """The lower incomplete gamma function of `input` at `other`, divided by the gamma function."""
+    def igamma_(self, other: _Operand) -> Self:
+        """In-place form of `igamma`."""
+    def igammac(self, other: _Operand) -> Tensor:
+        """The upper incomplete gamma function of `input` at `other`, divided by the gamma function."""
+    def igammac_(self, other: _Operand) -> Self:
+        """In-place form of `igammac`."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part; RuntimeError, as all tensors are real."""
+        """The imaginary part of a complex tensor, a view of the same memory; RuntimeError for a real one."""
     @imag.setter
     def imag(self, value: Tensor) -> None: ...
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
@@ -880,9 +910,9 @@ class Tensor:
     def inverse(self) -> Tensor:
         """Compute the inverses of square matrices; see :func:`rgrad.linalg.inv`."""
     def is_complex(self) -> _bool:
-        """Whether the dtype is complex: always False."""
+        """Whether the dtype is complex."""
     def is_conj(self) -> _bool:
-        """Whether the tensor has a lazy conjugation: always False."""
+        """Whether the tensor is a lazy conjugate: a view whose elements are conjugated when they are read."""
     def is_contiguous(self, memory_format: memory_format | None = None) -> _bool:
         """Whether the elements lie in the order of `memory_format` (row-major by default) without gaps."""
     @property
@@ -906,7 +936,7 @@ class Tensor:
     def is_meta(self) -> _bool:
         """Whether the tensor is on the meta device: it has a shape and a dtype, but no elements."""
     def is_neg(self) -> _bool:
-        """Whether the tensor has a lazy negation: always False."""
+        """Whether the tensor is a lazy negative: a view whose elements are negated when they are read."""
     def is_nonzero(self) -> _bool:
         """Tell whether the one element of a tensor is not 0."""
     def is_pinned(self, device: _Device | None = None) -> _bool:
@@ -937,6 +967,21 @@ class Tensor:
         """Whether the input is minus infinity."""
     def isposinf(self) -> Tensor:
         """Whether the input is plus infinity."""
+    def isreal(self) -> Tensor:
+        """Tell which elements are real: all but complex numbers whose imaginary part is not 0."""
+    def istft(
+        self,
+        n_fft: _int,
+        hop_length: _int | None = None,
+        win_length: _int | None = None,
+        window: Tensor | None = None,
+        center: _bool = True,
+        normalized: _bool = False,
+        onesided: _bool | None = None,
+        length: _int | None = None,
+        return_complex: _bool = False,
+    ) -> Tensor:
+        """Find the signal whose :func:`stft` is nearest to this one (Griffin and Lim 1984)."""
     def item(self) -> _Number:
         """The element of a tensor with one element, as a Python number.
 
@@ -950,6 +995,9 @@ class Tensor:
         """The Kronecker product: a block matrix of the products of each element with `other`."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> _return_types.kthvalue:
         """The `k`-th smallest element along `dim`, counted from 1, and where it stands."""
+    @property
+    def layout(self) -> Any:
+        """The layout of a tensor: always ``rgrad.strided``."""
     def lcm(self, other: Tensor) -> Tensor:
         """Compute the least common multiples of integers."""
     def lcm_(self, other: Tensor) -> Self:
@@ -979,9 +1027,9 @@ class Tensor:
     def less_equal_(self, other: _Operand) -> Self:
         """In-place form of `less_equal`."""
     def lgamma(self) -> Tensor:
-        """Compute the logarithm of the magnitude of the gamma function."""
+        """The logarithm of the magnitude of the gamma function, infinite at 0 and at the negative integers."""
     def lgamma_(self) -> Self:
-        """Write the result of ``lgamma()`` to this tensor."""
+        """In-place form of `lgamma`."""
     def log(self) -> Tensor:
         """The natural logarithm."""
     def log10(self) -> Tensor:
@@ -1007,7 +1055,9 @@ class Tensor:
     def logaddexp2(self, other: _Operand) -> Tensor:
         """The logarithm to base 2 of the sum of 2 to the power of both inputs."""
     def logcumsumexp(self, dim: _int) -> Tensor:
-        """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
+        """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats and complex numbers
+        only.
+        """
     def logdet(self) -> Tensor:
         """Compute the logarithms of the determinants of square matrices."""
     def logical_and(self, other: _Operand) -> Tensor:
@@ -1038,6 +1088,8 @@ class Tensor:
         """`log(sum(exp(x)))` over `dim`, without overflow."""
     def long(self, *, memory_format: memory_format | None = None) -> Tensor:
         """This tensor with dtype int64; itself if it has this dtype."""
+    def lstsq(self, A: Tensor) -> _tuple[Tensor, Tensor]:
+        """Refuse: removed in favor of :func:`rgrad.linalg.lstsq`, whose arguments are in the other order."""
     def lt(self, other: _Operand) -> Tensor:
         """Whether the first input is less."""
     def lt_(self, other: _Operand) -> Self:
@@ -1243,9 +1295,9 @@ class Tensor:
         stride: Sequence[_int],
         dtype: _DType | None = None,
         device: _Device | None = None,
-        requires_grad: _bool = False,
+        requires_grad: _bool | None = False,
         layout: Any | None = None,
-        pin_memory: _bool = False,
+        pin_memory: _bool | None = False,
     ) -> Tensor:
         """Make a tensor of any elements with given strides."""
     def new_full(
@@ -1327,14 +1379,17 @@ class Tensor:
         """A NumPy array that shares this tensor's memory.
 
         Args:
-            force: Detaches a tensor that requires grad, and copies a tensor that is not on the CPU.
+            force: Detaches a tensor that requires grad, and copies a tensor that is not on the CPU or a lazy
+            conjugate or negative.
 
         Raises:
-            RuntimeError: The tensor requires grad, and `force` is False.
+            RuntimeError: The tensor requires grad or is a lazy conjugate or negative, and `force` is False.
             TypeError: The tensor is not on the CPU, and `force` is False.
         """
     def orgqr(self, input2: Tensor) -> Tensor:
         """Compute products of Householder's reflections; see :func:`rgrad.linalg.householder_product`."""
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
+        """Multiply matrices by a product of Householder's reflections."""
     def outer(self, vec2: Tensor) -> Tensor:
         """The outer product of two vectors: a matrix of the products of their elements."""
     @property
@@ -1400,7 +1455,7 @@ class Tensor:
         """All elements in one dimension."""
     @property
     def real(self) -> Tensor:
-        """The real part. A real tensor is returned as it is."""
+        """The real part of a complex tensor, a view of the same memory. A real tensor is returned as it is."""
     @real.setter
     def real(self, value: Tensor) -> None: ...
     def reciprocal(self) -> Tensor:
@@ -1421,6 +1476,8 @@ class Tensor:
         Raises:
             RuntimeError: The tensor does not require grad, or it is not a leaf.
         """
+    def reinforce(self, reward: object) -> Tensor:
+        """Refuse: removed in favor of :mod:`rgrad.distributions`."""
     def relu(self) -> Tensor:
         """The input where it is positive, else 0; the derivative at 0 is 0."""
     def relu_(self) -> Self:
@@ -1458,6 +1515,19 @@ class Tensor:
         """
     def reshape_as(self, other: Tensor) -> Tensor:
         """This tensor in the shape of `other`: a view if possible, else a copy."""
+    def resize(self, *sizes: _int | _Sizes) -> Tensor:
+        """Give the elements with another shape, with a warning; use :meth:`Tensor.reshape` or
+        :meth:`Tensor.resize_`.
+
+        Args:
+            sizes: The new shape, of as many elements.
+
+        Returns:
+            A tensor with the same elements.
+
+        Raises:
+            RuntimeError: The number of elements differs.
+        """
     def resize_(self, *size: _int | _Sizes, **kwargs: Any) -> Self:
         """Gives this tensor other sizes in place, in row-major order or that of a memory format. Elements that were
         not there before are not initialised.
@@ -1473,6 +1543,8 @@ class Tensor:
             or the format is for
                 tensors of another rank.
         """
+    def resize_as(self, tensor: Tensor) -> Tensor:
+        """Give the elements with the shape of another tensor, with a warning; use :meth:`Tensor.reshape`."""
     def resize_as_(self, the_template: Tensor, *, memory_format: memory_format | None = None) -> Self:
         """As `resize_`, with the sizes of `the_template`.
 
@@ -1480,9 +1552,9 @@ class Tensor:
             RuntimeError: As for `resize_`.
         """
     def resolve_conj(self) -> Tensor:
-        """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself."""
+        """The tensor itself, or, of a lazy conjugate, a copy whose elements are computed."""
     def resolve_neg(self) -> Tensor:
-        """The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself."""
+        """The tensor itself, or, of a lazy negative, a copy whose elements are computed."""
     def retain_grad(self) -> None:
         """Makes backward store the gradient of this non-leaf tensor in `.grad`.
 
@@ -1542,14 +1614,14 @@ class Tensor:
         """The slice at `index` along `dim`, without that dimension."""
     def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
         """A copy with the slice at `index` along `dim` replaced by `src`."""
-    def set_(self, source: Tensor | None = None) -> Self:
-        """Makes this tensor use the memory of `source`, with its shape and strides. Without `source` the tensor
-        becomes empty.
-
-        Raises:
-            RuntimeError: The dtypes or devices differ, one of the tensors has a history while grad mode is on, or
-            this tensor is frozen.
-        """
+    def set_(
+        self,
+        source: Tensor | None = None,
+        storage_offset: _int = 0,
+        size: _Sizes | None = None,
+        stride: _Sizes | None = None,
+    ) -> Self:
+        """Make the tensor use the memory of another one, or a storage."""
     def sgn(self) -> Tensor:
         """The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan)."""
     def sgn_(self) -> Self:
@@ -1608,6 +1680,8 @@ class Tensor:
         """`log(1 + exp(beta * x)) / beta`, and the input itself where `beta * x` is above the threshold."""
     def softshrink(self, lambd: _float = 0.5) -> Tensor:
         """The input moved towards 0 by `lambd`."""
+    def solve(self, A: Tensor) -> _tuple[Tensor, Tensor]:
+        """Refuse: removed in favor of :func:`rgrad.linalg.solve`, whose arguments are in the other order."""
     def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool | None = None) -> _return_types.sort:
         """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
     def split(self, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
@@ -1635,8 +1709,26 @@ class Tensor:
         correction: _Number | None = None,
     ) -> Tensor:
         """The standard deviation, which is the square root of `var`."""
+    def stft(
+        self,
+        n_fft: _int,
+        hop_length: _int | None = None,
+        win_length: _int | None = None,
+        window: Tensor | None = None,
+        center: _bool = True,
+        pad_mode: _str = "reflect",
+        normalized: _bool = False,
+        onesided: _bool | None = None,
+        return_complex: _bool | None = None,
+        align_to_window: _bool | None = None,
+    ) -> Tensor:
+        """Transform a signal's short times: of frames of ``n_fft`` elements, times a window, the frequencies."""
+    def storage(self) -> _TypedStorage:
+        """The memory of the tensor as a typed storage. Use ``untyped_storage`` in new programs."""
     def storage_offset(self) -> _int:
         """The offset of the first element in the storage, in elements."""
+    def storage_type(self) -> _type[_TypedStorage]:
+        """The old class of storages of the tensor's dtype."""
     @overload
     def stride(self, dim: None = None) -> _tuple[_int, ...]:
         """The strides of all dimensions, or of dimension `dim`, in elements.
@@ -1666,7 +1758,7 @@ class Tensor:
     def sum_to_size(self, *size: _int | _Sizes, **kwargs: Any) -> Tensor:
         """The sum over the dimensions that broadcasting from `size` to this tensor's shape adds or expands."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> _return_types.svd:
-        """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`."""
+        """Compute singular value decompositions, ``input = U @ diag(S) @ V.mH``; see :func:`rgrad.linalg.svd`."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Two dimensions exchanged."""
     def swapaxes_(self, axis0: _int, axis1: _int) -> Self:
@@ -1675,6 +1767,8 @@ class Tensor:
         """Two dimensions exchanged."""
     def swapdims_(self, dim0: _int, dim1: _int) -> Self:
         """Exchanges two dimensions of this tensor in place."""
+    def symeig(self, eigenvectors: _bool = False, upper: _bool = True) -> _tuple[Tensor, Tensor]:
+        """Refuse: removed in favor of :func:`rgrad.linalg.eigh`, which reads the lower triangle by default."""
     def t(self) -> Tensor:
         """The transpose of a matrix. Vectors and 0-d tensors are unchanged."""
     def t_(self) -> Self:
@@ -1762,10 +1856,14 @@ class Tensor:
     def trunc_(self) -> Self:
         """In-place form of `trunc`."""
     @overload
-    def type(self, dtype: None = None, non_blocking: _bool = False) -> _str:
+    def type(
+        self, dtype: None = None, non_blocking: _bool = False, *, memory_format: memory_format | None = None
+    ) -> _str:
         """The name of the tensor's type; with `dtype` (a dtype or such a name) the tensor converted to it."""
     @overload
-    def type(self, dtype: _DType | _str, non_blocking: _bool = False) -> Tensor: ...
+    def type(
+        self, dtype: _DType | _str, non_blocking: _bool = False, *, memory_format: memory_format | None = None
+    ) -> Tensor: ...
     def type_as(self, other: Tensor) -> Tensor:
         """This tensor with the dtype and device of `other`."""
     def unbind(self, dim: _int = 0) -> _tuple[Tensor, ...]:
@@ -1882,8 +1980,8 @@ class Tensor:
         """A new dimension of size 1 at `dim`."""
     def unsqueeze_(self, dim: _int) -> Self:
         """Adds a dimension of size 1 to this tensor in place."""
-    def untyped_storage(self) -> UntypedStorage:
-        """The storage, which all views of the tensor share."""
+    def untyped_storage(self) -> _UntypedStorage:
+        """The memory of the tensor, which all its views share, as a storage of bytes."""
     def var(
         self,
         dim: _Dims | _bool | None = None,
@@ -1897,13 +1995,25 @@ class Tensor:
         correction of 0, the default is 1.
         """
     def vdot(self, other: Tensor) -> Tensor:
-        """The dot product of two vectors."""
-    def view(self, *shape: _int | _Sizes, **kwargs: Any) -> Tensor:
-        """A view of the same elements in another shape. One size may be -1.
+        """The dot product of two vectors, the first of which is conjugated if it is complex."""
+    @overload
+    def view(self, *shape: _int | _Sizes) -> Tensor:
+        """A view of the same elements in another shape, of which one size may be -1.
+
+        With a dtype: the same bytes as elements of that dtype, without a history. If these have another size, the
+        last dimension gets longer or
+        shorter.
 
         Raises:
-            RuntimeError: The shape has another number of elements, or the strides do not allow a view.
+            RuntimeError: The shape has another number of elements, or the strides do not allow a view. With a dtype
+            of another size: the tensor
+                has no dimension, the stride of the last one is not 1, or sizes, strides and offset are no multiples
+                of the ratio.
         """
+    @overload
+    def view(self, *, size: _Sizes) -> Tensor: ...
+    @overload
+    def view(self, dtype: _DType) -> Tensor: ...
     def view_as(self, other: Tensor) -> Tensor:
         """This tensor as a view in the shape of `other`."""
     @property
@@ -2090,7 +2200,7 @@ class dtype:
     def __repr__(self) -> _str: ...
     @property
     def is_complex(self) -> _bool:
-        """Whether the elements are complex numbers: always False."""
+        """Whether the elements are complex numbers."""
     @property
     def is_floating_point(self) -> _bool:
         """Whether the elements are floating point numbers."""
@@ -2100,6 +2210,14 @@ class dtype:
     @property
     def itemsize(self) -> _int:
         """The bytes of one element."""
+    def to_complex(self) -> _DType:
+        """The dtype of complex numbers whose parts hold numbers of this one; of a complex dtype itself.
+
+        Raises:
+            RuntimeError: The dtype is one of integers, or bool.
+        """
+    def to_real(self) -> _DType:
+        """The dtype of real and imaginary parts; of a dtype without an imaginary part itself."""
 
 @final
 class memory_format:
@@ -2109,7 +2227,7 @@ class memory_format:
     def __repr__(self) -> _str: ...
 
 _Number: TypeAlias = _bool | _int | _float
-_Operand: TypeAlias = Tensor | _Number
+_Operand: TypeAlias = Tensor | _Number | _complex
 _Sizes: TypeAlias = Sequence[_int]
 _Dims: TypeAlias = _int | Sequence[_int]
 _DType: TypeAlias = dtype
@@ -2138,11 +2256,20 @@ def _autocasts() -> _bool:
 _autograd: Any
 
 def _before_fork() -> None: ...
+def _binomial(count: Any, prob: Any, generator: Generator | None = None) -> Tensor:
+    """Random numbers of successes among `count` trials, each with the probability `prob`. They have no history."""
+
 def _call_site() -> _int:
     """The call site of the caller, as errors name it."""
 
 def _check_recorded_write(t: Any) -> None:
     """Refuses a recorded write to a tensor whose history forbids it."""
+
+def _cholesky_inverse(input: Tensor, upper: Any = False) -> Tensor:
+    """Inverses from Cholesky factors."""
+
+def _cholesky_solve(input: Tensor, input2: Any, upper: Any = False) -> Tensor:
+    """Solutions from Cholesky factors."""
 
 def _convolution_input(
     size: _Sizes,
@@ -2180,6 +2307,11 @@ def _define_module(module: Any) -> None:
 def _describe_call_site() -> _str | None:
     """The file, line and function of the operation that is being called now, or None."""
 
+def _dirichlet_grad(input: Tensor, alpha: Tensor, total: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """How a component `input` of a sample of Dirichlet's distribution moves with its parameter `alpha` at a constant
+    probability, over one minus itself; `total` is the sum of all parameters.
+    """
+
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any:
     """The ``__torch_function__`` of classes that override nothing: calls ``func``."""
 
@@ -2210,6 +2342,52 @@ def _fail_allocation_in(n: _int, panic: Any = False) -> None:
     For tests.
     """
 
+def _fft_c2c(input: Tensor, dim: _Dims, normalization: _int, forward: _bool) -> Tensor:
+    """The discrete Fourier transform of a complex tensor along ``dim``, as PyTorch's function of this name:
+    ``normalization`` is 0 (none), 1 (by the root of the number of points) or 2 (by their number);
+    ``forward`` gives exponents a negative sign.
+    """
+
+def _fft_c2r(input: Tensor, dim: _Dims, normalization: _int, last_dim_size: _int) -> Tensor:
+    """The inverse transform of half a spectrum, with ``last_dim_size`` elements along the last of the
+    dimensions.
+    """
+
+def _fft_r2c(input: Tensor, dim: _Dims, normalization: _int, onesided: _bool) -> Tensor:
+    """The discrete Fourier transform of a real tensor along ``dim``; of the last one the first ``n // 2 + 1``
+    frequencies if ``onesided``.
+    """
+
+def _frexp_exponent(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The exponent of that power, as a float."""
+
+def _frexp_mantissa(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The float of magnitude from 0.5 to 1 that, times a power of 2, is the input."""
+
+def _from_dlpack(capsule: Any) -> Tensor:
+    """The tensor in a DLPack capsule, which can be taken once. It shares the memory with the library that made the
+    capsule.
+
+    Raises:
+        RuntimeError: The capsule has been taken already, or its device, dtype or strides are none of rgrad's.
+    """
+
+def _from_old_form(
+    name: Any, is_method: Any, args: Any, kwargs: Any
+) -> _tuple[_tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of a call in an old form as the function takes them today, after PyTorch's warning about the
+    caller's caller's line.
+
+    Args:
+        name: The name of a function or method.
+        is_method: Whether the first argument is the tensor of a method.
+        args: The arguments by position.
+        kwargs: The arguments by name.
+
+    Returns:
+        The arguments by position and by name; None if the call is in no old form.
+    """
+
 def _function_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """`cls.apply(*args)`: at the level of plain tensors, unless tangents have to come along."""
 
@@ -2223,6 +2401,12 @@ def _fusion_counts() -> _tuple[_int, _int, _int]:
 
 def _fusion_enabled() -> _bool:
     """Whether operations may be deferred."""
+
+def _gamma_density(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`exp(-x) * x ** (a - 1) / gamma(a)`, the density of the gamma distribution."""
+
+def _geqrf(input: Tensor) -> _return_types.geqrf:
+    """The reflections of a QR factorisation, and their factors."""
 
 def _get_cpu_capability() -> _str:
     """PyTorch's name of the instruction set that kernels use."""
@@ -2250,11 +2434,17 @@ def _graph_memory(
 def _graph_nodes(nodes: Any, most: Any) -> _GraphNodes | None:
     """The operations behind some nodes in the order of recording; None if there are more than ``most``."""
 
+def _has_old_form(name: Any) -> _bool:
+    """Whether a function has forms that are deprecated."""
+
 def _has_torch_function(relevant_args: Any) -> _bool:
     """Whether an element of ``relevant_args`` has an override, or a mode is active."""
 
 def _has_torch_function_variadic(*args: Any) -> _bool:
     """Whether one of the arguments has an override, or a mode is active."""
+
+def _heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """0 below 0, 1 above, and an element of `values` at 0."""
 
 def _hide_tangents(level: _int, below: _bool = False) -> _int:
     """Hides the tangents of tensors of `level`, or with `below` those of all lower levels. Returns what
@@ -2279,8 +2469,101 @@ def _leaf_hooks(tensor: Tensor) -> list[Any]:
 def _level_of(t: Any) -> _int:
     """The transform level of a tensor; 0 for a plain tensor."""
 
+def _linalg_cholesky(A: Any, upper: Any = False) -> Tensor:
+    """Cholesky factors; an error where there are none."""
+
+def _linalg_cholesky_ex(A: Any, upper: Any = False, check_errors: Any = False) -> _return_types.linalg_cholesky_ex:
+    """Cholesky factors, and the orders of the first leading minors that are not positive."""
+
+def _linalg_det(A: Any) -> Tensor:
+    """Determinants."""
+
+def _linalg_eig(A: Any) -> _return_types.linalg_eig:
+    """Eigenvalues and eigenvectors of general matrices."""
+
+def _linalg_eigh(A: Any, UPLO: Any = "L") -> _return_types.linalg_eigh:
+    """Eigenvalues and eigenvectors of symmetric matrices."""
+
+def _linalg_eigvals(A: Any) -> Tensor:
+    """Eigenvalues of general matrices."""
+
+def _linalg_eigvalsh(A: Any, UPLO: Any = "L") -> Tensor:
+    """Eigenvalues of symmetric matrices."""
+
+def _linalg_floats(name: Any, A: Any) -> Tensor:
+    """As `_linalg_matrices`, of any shape."""
+
+def _linalg_householder_product(A: Any, tau: Any) -> Tensor:
+    """The first columns of a product of reflections."""
+
+def _linalg_inv(A: Any) -> Tensor:
+    """Inverses; an error where there are none."""
+
+def _linalg_inv_ex(A: Any, check_errors: Any = False) -> _return_types.linalg_inv_ex:
+    """Inverses, and the first pivots that are 0."""
+
+def _linalg_ldl_factor(A: Any, hermitian: Any = False) -> _return_types.linalg_ldl_factor:
+    """Factors of symmetric or Hermitian matrices, and pivots; an error where a block is 0."""
+
+def _linalg_ldl_factor_ex(
+    A: Any, hermitian: Any = False, check_errors: Any = False
+) -> _return_types.linalg_ldl_factor_ex:
+    """Factors of symmetric or Hermitian matrices, pivots, and the first blocks that are 0."""
+
+def _linalg_ldl_solve(LD: Any, pivots: Any, B: Any, hermitian: Any = False) -> Tensor:
+    """Solutions from factors of symmetric or Hermitian matrices."""
+
+def _linalg_lu(A: Any, pivot: Any = True) -> _return_types.linalg_lu:
+    """Permutations and both factors."""
+
+def _linalg_lu_factor(A: Any, pivot: Any = True) -> _return_types.linalg_lu_factor:
+    """LU factors and pivots; an error where a pivot is 0."""
+
+def _linalg_lu_factor_ex(A: Any, pivot: Any = True, check_errors: Any = False) -> _return_types.linalg_lu_factor_ex:
+    """LU factors, pivots, and the first pivots that are 0."""
+
+def _linalg_lu_solve(LU: Any, pivots: Any, B: Any, left: Any = True, adjoint: Any = False) -> Tensor:
+    """Solutions from LU factors."""
+
+def _linalg_matrices(name: Any, A: Any, which: Any = "A", square: Any = False) -> Tensor:
+    """The tensor, in float32 if autocast is on; an error unless it is a batch of matrices of floats or complex
+    numbers of 32 or 64 bits a part.
+    """
+
+def _linalg_matrix_exp(A: Any) -> Tensor:
+    """Exponentials of square matrices."""
+
+def _linalg_pinv(A: Any, limits: Any, hermitian: Any) -> Tensor:
+    """Pseudo-inverses, with a limit for each matrix up to which singular values count as 0."""
+
+def _linalg_qr(A: Any, mode: Any = "reduced") -> _return_types.linalg_qr:
+    """QR factors."""
+
+def _linalg_slogdet(A: Any) -> _return_types.linalg_slogdet:
+    """Signs of determinants and logarithms of their magnitudes."""
+
+def _linalg_solve(A: Any, B: Any, left: Any = True) -> Tensor:
+    """Solutions; an error where there are none."""
+
+def _linalg_solve_ex(A: Any, B: Any, left: Any = True, check_errors: Any = False) -> _return_types.linalg_solve_ex:
+    """Solutions, and the first pivots that are 0."""
+
+def _linalg_solve_triangular(A: Any, B: Any, upper: Any, left: Any = True, unitriangular: Any = False) -> Tensor:
+    """Solutions of triangular systems."""
+
+def _linalg_svd(A: Any, full_matrices: Any = True) -> _return_types.linalg_svd:
+    """Singular values and vectors."""
+
+def _linalg_svdvals(A: Any, name: Any = "linalg.svdvals") -> Tensor:
+    """Singular values."""
+
 def _live_memory() -> list[_tuple[_str, _int, _int, _int, _int]]:
     """Every buffer of at least `_REGISTERED` bytes that is alive, and smaller ones that a recording has seen."""
+
+def _lu_unpack(
+    LU_data: Any, LU_pivots: Any, unpack_data: Any = True, unpack_pivots: Any = True
+) -> _return_types.lu_unpack:
+    """Permutations and both factors from those in one matrix."""
 
 def _make_dual(t: Any, tangent: Any) -> Tensor:
     """A view of `t` with a tangent."""
@@ -2301,8 +2584,17 @@ def _memory_recording() -> (
 def _module_number(name: Any) -> _int:
     """A number for the name of a module."""
 
+def _neg_view(input: Tensor) -> Tensor:
+    """The negative: a view of the same memory, whose elements are negated when they are read."""
+
+def _nextafter(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The next float from `input` towards `other`, of float32 and float64."""
+
 def _node_state(node: Any) -> _tuple[_int, _bool]:
     """The number of the call site that recorded a node, and whether a pass has run the node and freed its graph."""
+
+def _ormqr(input: Tensor, tau: Any, other: _Operand, left: Any = True, transpose: Any = False) -> Tensor:
+    """Products of reflections with matrices."""
 
 def _panic(what: Any) -> None:
     """Panics. For tests."""
@@ -2318,6 +2610,12 @@ def _path_cuts(
         A cut is (reason, operation, call site's number, text). If the other tensor needs no gradient, the last
         are what it was made by.
     """
+
+def _poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Random numbers of Poisson's distribution, whose rate each element of `input` is. The gradient is 0."""
+
+def _polygamma_of(input: Tensor | _int, self: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of `digamma` of the order `n`, which has no derivative."""
 
 def _pop_operation_watcher() -> None:
     """Takes the innermost watcher of operations away."""
@@ -2403,6 +2701,9 @@ def _run_backward(
 ) -> _tuple[Tensor | None, ...]:
     """The engine behind `autograd.backward` and `autograd.grad`; see there."""
 
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Random points of Dirichlet's distribution, whose parameters lie along the last dimension of `input`."""
+
 def _set_before_write(f: Any) -> None:
     """Sets the function that sees every tensor before this thread writes it in place; None takes it away."""
 
@@ -2438,6 +2739,9 @@ def _set_tangents_enabled(on: _bool) -> _bool:
 def _set_torch_function_enabled(on: _bool) -> _bool:
     """Sets whether overrides of subclasses are called on this thread, and returns the previous setting."""
 
+def _sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`sin(pi * x) / (pi * x)`, and 1 at 0, of real numbers."""
+
 def _site_bench(n: _int) -> _float:
     """The mean seconds per record of the current call site, over `n` records from this frame."""
 
@@ -2450,8 +2754,14 @@ def _site_place(site: _int) -> _tuple[_str, _int, _str] | None:
 def _skip_torch_function_once(on: _bool) -> None:
     """Makes the next `_has_torch_function` return False."""
 
-def _special_value(name: Any, input: Tensor) -> Tensor:
-    """The values of the special function of this name, of float32 or float64 on the CPU. They have no history."""
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Random numbers of the gamma distribution with scale 1, whose order each element of `input` is. The gradient
+    follows a number at a constant
+    probability.
+    """
+
+def _standard_gamma_grad(input: Tensor, output: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """How a sample `output` of the gamma distribution moves with its parameter `input` at a constant probability."""
 
 def _start_memory_recording(most: _int, modules: _bool) -> None:
     """Begins to record allocations and frees, the latest `most` of them.
@@ -2498,6 +2808,11 @@ def _torch_function_modes() -> list[Any]:
 
 def _tracked_graph_task_id() -> _int:
     """The id of the graph task that this thread runs, if the task lists the nodes that it is going to run; else -1."""
+
+def _unfold_backward(input: Tensor, input_sizes: _Dims, dim: _int, size: _int, step: _int) -> Tensor:
+    """The adjoint of ``unfold``: a tensor of ``input_sizes`` to whose elements those of all windows that have
+    them are added.
+    """
 
 def _unhide_tangents(before: _int) -> None:
     """Undoes `_hide_tangents`."""
@@ -2652,7 +2967,7 @@ def addr(
     """`beta * input + alpha * outer(vec1, vec2)`, with the input broadcast to the shape of the product."""
 
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged."""
+    """The last two dimensions exchanged, conjugated."""
 
 def all(input: Tensor, dim: _Dims | None = None, keepdim: _bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether all elements along `dim` (all without) are true."""
@@ -2978,12 +3293,16 @@ def can_cast(from_: _DType, to: _DType) -> _bool:
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension `dim`."""
 
+cdouble: dtype
+
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below the input."""
 
 def celu(input: Tensor, alpha: _Number = 1.0, *, out: Tensor | None = None) -> Tensor:
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`."""
 
+cfloat: dtype
+chalf: dtype
 channels_last: memory_format
 channels_last_3d: memory_format
 
@@ -3028,6 +3347,22 @@ def col2im(
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension 1, with vectors as columns."""
 
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers with these real and imaginary parts.
+
+    Args:
+        real: The real parts: float16, float32 or float64.
+        imag: The imaginary parts, of the same dtype; the shapes broadcast.
+        out: The tensor that is written.
+
+    Raises:
+        RuntimeError: The parts are of two dtypes, or of another one.
+    """
+
+complex128: dtype
+complex32: dtype
+complex64: dtype
+
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors concatenated along dimension `dim`."""
 
@@ -3035,7 +3370,9 @@ def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Tensor | None 
     """The tensors concatenated along dimension `dim`."""
 
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugate. A real tensor is returned as it is."""
+    """The complex conjugate: a view of the same memory, whose elements are conjugated when they are read. A real
+    tensor is returned as it is.
+    """
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate, computed at once. A real tensor is returned as it is."""
@@ -3324,6 +3661,9 @@ def diff(
     of the tensor.
     """
 
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of the logarithm of the gamma function, infinite at 0 and nan at the negative integers."""
+
 def dist(input: Tensor, other: Tensor, p: _float = 2.0) -> Tensor:
     """The norm of order `p` of the difference."""
 
@@ -3416,6 +3756,9 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """One minus the error function, accurate where that is small."""
 
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of the error function, infinite at -1 and 1 and nan outside."""
+
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power of the input."""
 
@@ -3440,6 +3783,231 @@ def eye(
     requires_grad: _bool = False,
 ) -> Tensor:
     """An `n` x `m` matrix with ones on the main diagonal and zeros elsewhere; `m` is `n` by default."""
+
+def fft_fft(
+    input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The discrete Fourier transform along one dimension: ``sum(input[j] * exp(-2j * pi * j * k / n))``.
+
+    The input is cut or continued with zeros to ``n`` elements along ``dim``. ``norm`` says which direction
+    is divided by the length: "backward" (the inverse one), "forward", or "ortho" (both by its root). Real
+    numbers become float32 or float64 first. Raises RuntimeError for a length below 1 and for narrower
+    floats.
+    """
+
+def fft_fft2(
+    input: Tensor, s: _Dims | None = None, dim: _Dims = (-2, -1), norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The discrete Fourier transform along two dimensions.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_fftn(
+    input: Tensor,
+    s: _Dims | None = None,
+    dim: _Dims | None = None,
+    norm: _str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The discrete Fourier transform along several dimensions (without ``dim`` all, or as many of the last as
+    there are lengths).
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_hfft(
+    input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The transform of a signal that is its own mirrored conjugate, of which the first half is given: ``n``
+    real frequencies (None: ``2 * (size - 1)``).
+
+    The input is cut or continued with zeros to ``n`` elements along ``dim``. ``norm`` says which direction
+    is divided by the length: "backward" (the inverse one), "forward", or "ortho" (both by its root). Real
+    numbers become float32 or float64 first. Raises RuntimeError for a length below 1 and for narrower
+    floats.
+    """
+
+def fft_hfft2(
+    input: Tensor, s: _Dims | None = None, dim: _Dims = (-2, -1), norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The transform along two dimensions of a signal that is its own mirrored conjugate, of which the first
+    half is given along the last: real frequencies.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_hfftn(
+    input: Tensor,
+    s: _Dims | None = None,
+    dim: _Dims | None = None,
+    norm: _str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The transform along several dimensions (without ``dim`` all, or as many of the last as there are
+    lengths) of a signal that is its own mirrored conjugate, of which the first half is given along the
+    last: real frequencies.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_ifft(
+    input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of ``fft``.
+
+    The input is cut or continued with zeros to ``n`` elements along ``dim``. ``norm`` says which direction
+    is divided by the length: "backward" (the inverse one), "forward", or "ortho" (both by its root). Real
+    numbers become float32 or float64 first. Raises RuntimeError for a length below 1 and for narrower
+    floats.
+    """
+
+def fft_ifft2(
+    input: Tensor, s: _Dims | None = None, dim: _Dims = (-2, -1), norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of ``fft2``.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_ifftn(
+    input: Tensor,
+    s: _Dims | None = None,
+    dim: _Dims | None = None,
+    norm: _str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The inverse of ``fftn``.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_ihfft(
+    input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of ``hfft``: of real frequencies the first half of the signal.
+
+    The input is cut or continued with zeros to ``n`` elements along ``dim``. ``norm`` says which direction
+    is divided by the length: "backward" (the inverse one), "forward", or "ortho" (both by its root). Real
+    numbers become float32 or float64 first. Raises RuntimeError for a length below 1 and for narrower
+    floats.
+    """
+
+def fft_ihfft2(
+    input: Tensor, s: _Dims | None = None, dim: _Dims = (-2, -1), norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of ``hfft2``.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_ihfftn(
+    input: Tensor,
+    s: _Dims | None = None,
+    dim: _Dims | None = None,
+    norm: _str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The inverse of ``hfftn``.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_irfft(
+    input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of ``rfft``, with ``n`` real elements (None: ``2 * (size - 1)``).
+
+    The input is cut or continued with zeros to ``n`` elements along ``dim``. ``norm`` says which direction
+    is divided by the length: "backward" (the inverse one), "forward", or "ortho" (both by its root). Real
+    numbers become float32 or float64 first. Raises RuntimeError for a length below 1 and for narrower
+    floats.
+    """
+
+def fft_irfft2(
+    input: Tensor, s: _Dims | None = None, dim: _Dims = (-2, -1), norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of ``rfft2``, with ``s[-1]`` real elements along the last dimension (None: ``2 * (size -
+    1)``).
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_irfftn(
+    input: Tensor,
+    s: _Dims | None = None,
+    dim: _Dims | None = None,
+    norm: _str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The inverse of ``rfftn``, with ``s[-1]`` real elements along the last dimension (None: ``2 * (size -
+    1)``).
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_rfft(
+    input: Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The first ``n // 2 + 1`` frequencies of the transform of a real tensor; the others are their conjugates.
+
+    The input is cut or continued with zeros to ``n`` elements along ``dim``. ``norm`` says which direction
+    is divided by the length: "backward" (the inverse one), "forward", or "ortho" (both by its root). Real
+    numbers become float32 or float64 first. Raises RuntimeError for a length below 1 and for narrower
+    floats.
+    """
+
+def fft_rfft2(
+    input: Tensor, s: _Dims | None = None, dim: _Dims = (-2, -1), norm: _str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The transform of a real tensor along two dimensions; along the last of them the first ``n // 2 + 1``
+    frequencies.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
+
+def fft_rfftn(
+    input: Tensor,
+    s: _Dims | None = None,
+    dim: _Dims | None = None,
+    norm: _str | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The transform of a real tensor along several dimensions (without ``dim`` all, or as many of the last as
+    there are lengths); along the last of them the first ``n // 2 + 1`` frequencies.
+
+    The input is cut or continued with zeros to ``s`` elements along ``dim``. ``norm`` says which direction
+    is divided by the number of points: "backward" (the inverse one), "forward", or "ortho" (both by its
+    root). Raises RuntimeError for a length below 1, a dimension given twice, and narrower floats.
+    """
 
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The whole part, towards zero."""
@@ -3510,7 +4078,9 @@ def full(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """A tensor filled with `fill_value`. Its dtype is that of the number: bool, int64 or the default dtype."""
+    """A tensor filled with `fill_value`. Its dtype is that of the number: bool, int64, the default dtype or its
+    complex dtype.
+    """
 
 def full_like(
     input: Tensor,
@@ -3666,14 +4236,23 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: _
 def hypot(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """The length of the hypotenuse, without needless overflow."""
 
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+
+def igamma(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The lower incomplete gamma function of `input` at `other`, divided by the gamma function."""
+
+def igammac(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The upper incomplete gamma function of `input` at `other`, divided by the gamma function."""
+
 def im2col(input: Tensor, kernel_size: _Dims, dilation: _Dims, padding: _Dims, stride: _Dims) -> Tensor:
     """The windows of the last two dimensions as columns."""
 
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part.
+    """The imaginary part of a complex tensor, a view of the same memory.
 
     Raises:
-        RuntimeError: The tensor is real, which all tensors of rgrad are.
+        RuntimeError: The tensor is real.
     """
 
 def index_add(
@@ -3747,10 +4326,10 @@ def is_autocast_enabled(device_type: _str = "wgpu") -> _bool:
     """Whether autocast is on for a kind of device; without one, for wgpu."""
 
 def is_complex(input: Tensor) -> _bool:
-    """Whether a tensor's dtype is complex: always False, as rgrad has no complex dtypes."""
+    """Whether a tensor's dtype is complex."""
 
 def is_conj(input: Tensor) -> _bool:
-    """Whether the tensor has a lazy conjugation: always False."""
+    """Whether the tensor is a lazy conjugate: a view whose elements are conjugated when they are read."""
 
 def is_floating_point(input: Tensor) -> _bool:
     """Whether a tensor's dtype is a floating point dtype."""
@@ -3765,7 +4344,7 @@ def is_inference_mode_enabled() -> _bool:
     """Whether this thread is in inference mode."""
 
 def is_neg(input: Tensor) -> _bool:
-    """Whether the tensor has a lazy negation: always False."""
+    """Whether the tensor is a lazy negative: a view whose elements are negated when they are read."""
 
 def is_warn_always_enabled() -> _bool:
     """Whether `set_warn_always` is on."""
@@ -3841,6 +4420,9 @@ def less(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor
 def less_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether the first input is less or equal."""
 
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the magnitude of the gamma function, infinite at 0 and at the negative integers."""
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`, over the last dimension of the input."""
 
@@ -3856,7 +4438,7 @@ def linspace(
     pin_memory: _bool = False,
     requires_grad: _bool = False,
 ) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, including both."""
+    """`steps` evenly spaced numbers from `start` to `end`, including both. With a complex end the result is complex."""
 
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm."""
@@ -3880,7 +4462,7 @@ def logaddexp2(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> 
     """The logarithm to base 2 of the sum of 2 to the power of both inputs."""
 
 def logcumsumexp(input: Tensor, dim: _int, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only."""
+    """The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats and complex numbers only."""
 
 def logical_and(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Whether both inputs are true (not zero)."""
@@ -4326,7 +4908,20 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 def permute(input: Tensor, dims: _Dims) -> Tensor:
     """The dimensions in another order."""
 
+pointwise_functions: _tuple[_str, ...]
 pointwise_names: _tuple[_str, ...]
+
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers with these absolute values and angles in radians.
+
+    Args:
+        abs: The absolute values: float16, float32 or float64.
+        angle: The angles, of the same dtype; the shapes broadcast.
+        out: The tensor that is written.
+
+    Raises:
+        RuntimeError: Both are of two dtypes, or of another one.
+    """
 
 def pow(input: _Operand, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
     """`input` to the power of `exponent`, of which one may be a number."""
@@ -4483,7 +5078,7 @@ def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension."""
 
 def real(input: Tensor) -> Tensor:
-    """The real part. A real tensor is returned as it is."""
+    """The real part of a complex tensor, a view of the same memory. A real tensor is returned as it is."""
 
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """One over the input."""
@@ -4520,10 +5115,10 @@ def reshape(input: Tensor, shape: _Sizes) -> Tensor:
     """
 
 def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor with a lazy conjugation computed. Conjugation is never lazy here: the tensor itself."""
+    """The tensor itself, or, of a lazy conjugate, a copy whose elements are computed."""
 
 def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor with a lazy negation computed. Negation is never lazy here: the tensor itself."""
+    """The tensor itself, or, of a lazy negative, a copy whose elements are computed."""
 
 def result_type(tensor: _Operand, other: _Operand) -> _DType:
     """The dtype of the result of a pointwise operation on two tensors or numbers."""
@@ -4812,6 +5407,98 @@ def sort(
 ) -> _return_types.sort:
     """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
 
+def special_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Bessel function of the first kind of order 0, zero at infinity."""
+
+def special_bessel_j1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Bessel function of the first kind of order 1, zero at infinity."""
+
+def special_bessel_y0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Bessel function of the second kind of order 0: minus infinity at 0, nan below."""
+
+def special_bessel_y1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Bessel function of the second kind of order 1: minus infinity at 0, nan below."""
+
+def special_chebyshev_polynomial_t(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the first kind of degree `n`, and 0 for negative degrees."""
+
+def special_chebyshev_polynomial_u(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the second kind of degree `n`, and 0 for negative degrees."""
+
+def special_chebyshev_polynomial_v(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the third kind of degree `n`, and 0 for negative degrees."""
+
+def special_chebyshev_polynomial_w(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the fourth kind of degree `n`, and 0 for negative degrees."""
+
+def special_entr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`-x * log(x)`: 0 at 0, minus infinity below."""
+
+def special_erfcx(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`exp(x ** 2) * erfc(x)`, which neither overflows nor vanishes for large elements."""
+
+def special_hermite_polynomial_h(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """The physicists' Hermite polynomial of degree `n`, and 0 for negative degrees."""
+
+def special_hermite_polynomial_he(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """The probabilists' Hermite polynomial of degree `n`, and 0 for negative degrees."""
+
+def special_i0e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`i0` times `exp(-abs(input))`."""
+
+def special_i1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the first kind of order 1."""
+
+def special_i1e(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`special.i1` times `exp(-abs(input))`."""
+
+def special_laguerre_polynomial_l(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Laguerre's polynomial of degree `n`, and 0 for negative degrees."""
+
+def special_legendre_polynomial_p(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Legendre's polynomial of degree `n`, and 0 for negative degrees."""
+
+def special_log_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of `special.ndtr`, accurate where that vanishes."""
+
+def special_modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the second kind of order 0: infinite at 0, nan below."""
+
+def special_modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function of the second kind of order 1: infinite at 0, nan below."""
+
+def special_ndtr(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The area under the normal density up to each element."""
+
+def special_ndtri(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of `special.ndtr`, infinite at 0 and 1 and nan outside."""
+
+def special_scaled_modified_bessel_k0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`special.modified_bessel_k0` times `exp(input)`."""
+
+def special_scaled_modified_bessel_k1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`special.modified_bessel_k1` times `exp(input)`."""
+
+def special_shifted_chebyshev_polynomial_t(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the first kind at `2 * input - 1`."""
+
+def special_shifted_chebyshev_polynomial_u(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the second kind at `2 * input - 1`."""
+
+def special_shifted_chebyshev_polynomial_v(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the third kind at `2 * input - 1`."""
+
+def special_shifted_chebyshev_polynomial_w(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
+    """Chebyshev's polynomial of the fourth kind at `2 * input - 1`."""
+
+def special_xlog1py(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`a * log1p(b)`, and 0 where `a` is 0 and `b` is not nan."""
+
+def special_zeta(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Hurwitz's zeta function, the sum of `(other + k) ** -input` over `k` from 0; there is a gradient for `other`
+    alone.
+    """
+
 def split(tensor: Tensor, split_size_or_sections: _int | Sequence[_int], dim: _int = 0) -> _tuple[Tensor, ...]:
     """Splits along `dim` into parts of one size, of which the last may be smaller, or of the sizes in a list."""
 
@@ -4995,6 +5682,9 @@ def true_divide(
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The whole part, towards zero."""
 
+uint16: dtype
+uint32: dtype
+uint64: dtype
 uint8: dtype
 
 def unbind(input: Tensor, dim: _int = 0) -> _tuple[Tensor, ...]:
@@ -5157,7 +5847,22 @@ def var_mean(
     """The variance and the mean over `dim`, or of all elements, as a tuple."""
 
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The dot product of two vectors."""
+    """The dot product of two vectors, the first of which is conjugated if it is complex."""
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs of real numbers in a last dimension of 2 as complex ones: a view of the same memory.
+
+    Raises:
+        RuntimeError: The tensor is none of float16, float32 and float64, has no last dimension of 2, or the parts
+        do not lie side by side.
+    """
+
+def view_as_real(input: Tensor) -> Tensor:
+    """Complex numbers as pairs of real ones in a last dimension of 2: a view of the same memory.
+
+    Raises:
+        RuntimeError: The tensor is real, or a lazy conjugate.
+    """
 
 def vsplit(input: Tensor, indices_or_sections: _int | Sequence[_int] | Tensor) -> _tuple[Tensor, ...]:
     """Splits along dimension 0: into a number of equal parts, or at a list of positions."""
@@ -5210,6 +5915,7 @@ __all__ = [
     "GraphError",
     "HookHandle",
     "InternalError",
+    "LinAlgError",
     "MissingError",
     "Node",
     "OperationError",
@@ -5235,8 +5941,11 @@ __all__ = [
     "_autocasts",
     "_autograd",
     "_before_fork",
+    "_binomial",
     "_call_site",
     "_check_recorded_write",
+    "_cholesky_inverse",
+    "_cholesky_solve",
     "_convolution_input",
     "_convolution_weight",
     "_crc32",
@@ -5244,6 +5953,7 @@ __all__ = [
     "_declared_functions",
     "_define_module",
     "_describe_call_site",
+    "_dirichlet_grad",
     "_disabled_torch_function_impl",
     "_enter_dual",
     "_enter_level",
@@ -5252,16 +5962,27 @@ __all__ = [
     "_exit_level",
     "_expect_unused_totals",
     "_fail_allocation_in",
+    "_fft_c2c",
+    "_fft_c2r",
+    "_fft_r2c",
+    "_frexp_exponent",
+    "_frexp_mantissa",
+    "_from_dlpack",
+    "_from_old_form",
     "_function_apply",
     "_function_apply_here",
     "_fusion_counts",
     "_fusion_enabled",
+    "_gamma_density",
+    "_geqrf",
     "_get_cpu_capability",
     "_gradient_edge",
     "_graph_memory",
     "_graph_nodes",
+    "_has_old_form",
     "_has_torch_function",
     "_has_torch_function_variadic",
+    "_heaviside",
     "_hide_tangents",
     "_increment_version",
     "_is_checkpoint_valid",
@@ -5269,15 +5990,49 @@ __all__ = [
     "_is_torch_function_enabled",
     "_leaf_hooks",
     "_level_of",
+    "_linalg_cholesky",
+    "_linalg_cholesky_ex",
+    "_linalg_det",
+    "_linalg_eig",
+    "_linalg_eigh",
+    "_linalg_eigvals",
+    "_linalg_eigvalsh",
+    "_linalg_floats",
+    "_linalg_householder_product",
+    "_linalg_inv",
+    "_linalg_inv_ex",
+    "_linalg_ldl_factor",
+    "_linalg_ldl_factor_ex",
+    "_linalg_ldl_solve",
+    "_linalg_lu",
+    "_linalg_lu_factor",
+    "_linalg_lu_factor_ex",
+    "_linalg_lu_solve",
+    "_linalg_matrices",
+    "_linalg_matrix_exp",
+    "_linalg_pinv",
+    "_linalg_qr",
+    "_linalg_slogdet",
+    "_linalg_solve",
+    "_linalg_solve_ex",
+    "_linalg_solve_triangular",
+    "_linalg_svd",
+    "_linalg_svdvals",
     "_live_memory",
+    "_lu_unpack",
     "_make_dual",
     "_make_saved_tensor",
     "_memory_idle",
     "_memory_recording",
     "_module_number",
+    "_neg_view",
+    "_nextafter",
     "_node_state",
+    "_ormqr",
     "_panic",
     "_path_cuts",
+    "_poisson",
+    "_polygamma_of",
     "_pop_operation_watcher",
     "_pop_saved_tensors_hooks",
     "_pop_torch_function_mode",
@@ -5297,6 +6052,7 @@ __all__ = [
     "_refuse_saved_tensors_hooks",
     "_require_grad",
     "_run_backward",
+    "_sample_dirichlet",
     "_set_before_write",
     "_set_fast_path",
     "_set_fusion",
@@ -5308,11 +6064,13 @@ __all__ = [
     "_set_tangent",
     "_set_tangents_enabled",
     "_set_torch_function_enabled",
+    "_sinc",
     "_site_bench",
     "_site_module",
     "_site_place",
     "_skip_torch_function_once",
-    "_special_value",
+    "_standard_gamma",
+    "_standard_gamma_grad",
     "_start_memory_recording",
     "_stop_memory_recording",
     "_support_table",
@@ -5324,6 +6082,7 @@ __all__ = [
     "_top_level",
     "_torch_function_modes",
     "_tracked_graph_task_id",
+    "_unfold_backward",
     "_unhide_tangents",
     "_unrelated",
     "_unused_total",
@@ -5416,8 +6175,11 @@ __all__ = [
     "broadcast_to",
     "can_cast",
     "cat",
+    "cdouble",
     "ceil",
     "celu",
+    "cfloat",
+    "chalf",
     "channels_last",
     "channels_last_3d",
     "chunk",
@@ -5429,6 +6191,10 @@ __all__ = [
     "clone",
     "col2im",
     "column_stack",
+    "complex",
+    "complex32",
+    "complex64",
+    "complex128",
     "concat",
     "concatenate",
     "conj",
@@ -5460,6 +6226,7 @@ __all__ = [
     "diagonal",
     "diagonal_scatter",
     "diff",
+    "digamma",
     "dist",
     "div",
     "divide",
@@ -5479,11 +6246,30 @@ __all__ = [
     "equal",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expit",
     "expm1",
     "eye",
+    "fft_fft",
+    "fft_fft2",
+    "fft_fftn",
+    "fft_hfft",
+    "fft_hfft2",
+    "fft_hfftn",
+    "fft_ifft",
+    "fft_ifft2",
+    "fft_ifftn",
+    "fft_ihfft",
+    "fft_ihfft2",
+    "fft_ihfftn",
+    "fft_irfft",
+    "fft_irfft2",
+    "fft_irfftn",
+    "fft_rfft",
+    "fft_rfft2",
+    "fft_rfftn",
     "fix",
     "flatten",
     "flip",
@@ -5532,6 +6318,9 @@ __all__ = [
     "hstack",
     "huber_loss",
     "hypot",
+    "i0",
+    "igamma",
+    "igammac",
     "im2col",
     "imag",
     "index_add",
@@ -5575,6 +6364,7 @@ __all__ = [
     "lerp",
     "less",
     "less_equal",
+    "lgamma",
     "linear",
     "linspace",
     "log",
@@ -5651,7 +6441,9 @@ __all__ = [
     "ones_like",
     "outer",
     "permute",
+    "pointwise_functions",
     "pointwise_names",
+    "polar",
     "pow",
     "prelu",
     "preserve_format",
@@ -5719,6 +6511,36 @@ __all__ = [
     "softplus",
     "softshrink",
     "sort",
+    "special_bessel_j0",
+    "special_bessel_j1",
+    "special_bessel_y0",
+    "special_bessel_y1",
+    "special_chebyshev_polynomial_t",
+    "special_chebyshev_polynomial_u",
+    "special_chebyshev_polynomial_v",
+    "special_chebyshev_polynomial_w",
+    "special_entr",
+    "special_erfcx",
+    "special_hermite_polynomial_h",
+    "special_hermite_polynomial_he",
+    "special_i0e",
+    "special_i1",
+    "special_i1e",
+    "special_laguerre_polynomial_l",
+    "special_legendre_polynomial_p",
+    "special_log_ndtr",
+    "special_modified_bessel_k0",
+    "special_modified_bessel_k1",
+    "special_ndtr",
+    "special_ndtri",
+    "special_scaled_modified_bessel_k0",
+    "special_scaled_modified_bessel_k1",
+    "special_shifted_chebyshev_polynomial_t",
+    "special_shifted_chebyshev_polynomial_u",
+    "special_shifted_chebyshev_polynomial_v",
+    "special_shifted_chebyshev_polynomial_w",
+    "special_xlog1py",
+    "special_zeta",
     "split",
     "split_with_sizes",
     "sqrt",
@@ -5752,6 +6574,9 @@ __all__ = [
     "true_divide",
     "trunc",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
     "unbind",
     "unflatten",
     "unique",
@@ -5764,6 +6589,8 @@ __all__ = [
     "var",
     "var_mean",
     "vdot",
+    "view_as_complex",
+    "view_as_real",
     "vsplit",
     "vstack",
     "where",

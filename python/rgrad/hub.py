@@ -31,6 +31,17 @@ _names = list
 _dir: str | None = None
 
 
+# PyTorch's names of these.
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+READ_DATA_CHUNK = _CHUNK
+
+
+def _get_torch_home() -> str:
+    """``$TORCH_HOME``, or where that is when it is not set."""
+    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
+    return str(Path(os.getenv("TORCH_HOME") or os.path.join(cache, "torch")).expanduser())
+
+
 def get_dir() -> str:
     """The folder of the cache: what :func:`set_dir` was given, else ``$TORCH_HOME/hub``.
 
@@ -38,9 +49,7 @@ def get_dir() -> str:
     """
     if _dir is not None:
         return _dir
-    cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    home = os.getenv("TORCH_HOME") or os.path.join(cache, "torch")
-    return str(Path(home).expanduser() / "hub")
+    return str(Path(_get_torch_home(), "hub"))
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

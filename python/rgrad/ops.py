@@ -1,7 +1,7 @@
 """Names of operations, as PyTorch prints and compares them: ``ops.aten.mm.default``.
 
 Policies of selective checkpointing get such a name for each operation. A name can be called where this package has the
-function: ``ops.aten.mm.default(a, b)``.
+function: ``ops.aten.mm.default(a, b)``. Operators of :mod:`rgrad.library` are here under their namespaces.
 """
 
 import re
@@ -11,10 +11,16 @@ from typing import Any
 from . import _core
 from ._core import Tensor
 
-__all__ = ["OpOverload", "OpOverloadPacket", "aten", "prim"]
+__all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library", "loaded_libraries", "prim"]
+
+#: Paths of native libraries that were loaded: none can be.
+loaded_libraries: set[str] = set()
+# Those that a program wanted to load.
+_refused_libraries: set[str] = set()
 
 # Operations of one overload, "default".
 _PLAIN = """
+_pin_memory _sparse_addmm _sparse_mm_reduce_impl
 _adaptive_avg_pool2d _adaptive_avg_pool3d _log_softmax _prelu_kernel _reshape_alias
 _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
 _scaled_dot_product_flash_attention_for_cpu _softmax _to_copy _unique2 _unsafe_view _upsample_bicubic2d_aa
@@ -32,7 +38,7 @@ logit logsumexp masked_scatter masked_select matmul max max_pool2d_with_indices 
 max_unpool3d maximum mean median min minimum mish mm mode mse_loss mv nan_to_num nanmedian nansum native_batch_norm
 native_dropout native_group_norm native_layer_norm neg nll_loss2d_forward nll_loss_forward numel permute prod rad2deg
 reciprocal relu repeat roll rot90 round rsqrt scatter_add sgn sigmoid sign silu sin sinh size smooth_l1_loss softplus
-softshrink sort sqrt squeeze stack storage_offset stride sum sym_numel sym_size sym_storage_offset sym_stride t take
+softshrink sqrt squeeze stack storage_offset stride sum sym_numel sym_size sym_storage_offset sym_stride t take
 tan tanh threshold topk trace tril triu trunc unfold uniform unique_consecutive unique_dim unsafe_split_with_sizes
 unsqueeze upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
 upsample_nearest3d upsample_trilinear3d view zero
@@ -84,6 +90,7 @@ _OVERLOADS: dict[str, tuple[str, ...]] = {
     "select": ("int",),
     "size": ("default", "int"),
     "slice": ("Tensor",),
+    "sort": ("default", "stable"),
     "split": ("Tensor",),
     "split_with_sizes": ("default",),
     "squeeze": ("default", "dim", "dims"),
@@ -222,6 +229,10 @@ class OpOverload:
     def __name__(self) -> str:
         return f"{self._packet.__name__}.{self._overloadname}"
 
+    def _accepts(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether it can be called with these arguments."""
+        return True
+
     def name(self) -> str:
         """PyTorch's full name: ``"aten::add.Tensor"``, without the overload where that is the default."""
         end = "" if self._overloadname == "default" else f".{self._overloadname}"
@@ -271,6 +282,8 @@ class OpOverloadPacket:
         return _packet, (self._namespace, self.__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._namespace not in ("aten", "prim"):
+            return self._call_fitting(args, kwargs)
         from .nn import functional
 
         for owner in (_core, functional, Tensor):
@@ -278,6 +291,14 @@ class OpOverloadPacket:
             if function is not None:
                 return function(*args, **kwargs)
         raise NotImplementedError(f"{self} is the name of an operation that rgrad has no function of this name for")
+
+    def _call_fitting(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The first form whose schema the arguments fit."""
+        forms = list(self._overloads.values())
+        for form in forms[:-1]:
+            if form._accepts(args, kwargs):
+                return form(*args, **kwargs)
+        return forms[-1](*args, **kwargs)
 
 
 class _OpNamespace:
@@ -315,8 +336,56 @@ aten = _OpNamespace("aten", _known())
 prim = _OpNamespace("prim", {"device": ("default",)})
 
 
+# Made when they are first asked for; `library` fills them.
+_namespaces: dict[str, _OpNamespace] = {"aten": aten, "prim": prim}
+
+
+def _namespace(name: str) -> _OpNamespace:
+    return _namespaces.setdefault(name, _OpNamespace(name, {}))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _namespace(name)
+
+
+def load_library(path: Any) -> None:
+    """Refused: a native library of PyTorch's operators needs PyTorch.
+
+    Raises:
+        OSError: Always. Programs that go on without their library do so.
+    """
+    _refused_libraries.add(str(path))
+    raise OSError(
+        f"Could not load this library: {path}. It is compiled for PyTorch, and rgrad loads no native operators; write "
+        "them in Python with rgrad.library.custom_op"
+    )
+
+
+def _define(namespace: str, name: str, make: Callable[[OpOverloadPacket], OpOverload]) -> OpOverload:
+    """Enter an operator, in place of one with the same overload."""
+    space = _namespace(namespace)
+    space._known.setdefault(name, ())
+    packet: OpOverloadPacket = getattr(space, name)
+    form = make(packet)
+    packet._overloads[form._overloadname] = form
+    return form
+
+
+def _undefine(form: OpOverload) -> None:
+    """Take an operator away, if no other has its place."""
+    packet = form._packet
+    if packet._overloads.get(form._overloadname) is form:
+        del packet._overloads[form._overloadname]
+    if not packet._overloads:
+        space = _namespace(packet._namespace)
+        space._known.pop(packet.__name__, None)
+        space.__dict__.pop(packet.__name__, None)
+
+
 def _packet(namespace: str, name: str) -> OpOverloadPacket:
-    packet: OpOverloadPacket = getattr({"aten": aten, "prim": prim}[namespace], name)
+    packet: OpOverloadPacket = getattr(_namespace(namespace), name)
     return packet
 
 

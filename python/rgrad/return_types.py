@@ -9,12 +9,16 @@ __all__ = [
     "cummax",
     "cummin",
     "frexp",
+    "geqrf",
     "histogram",
     "histogramdd",
     "kthvalue",
     "linalg_cholesky_ex",
+    "linalg_eig",
     "linalg_eigh",
     "linalg_inv_ex",
+    "linalg_ldl_factor",
+    "linalg_ldl_factor_ex",
     "linalg_lstsq",
     "linalg_lu",
     "linalg_lu_factor",
@@ -150,6 +154,14 @@ class linalg_cholesky_ex(NamedTuple):
 
 
 @_shown
+class linalg_eig(NamedTuple):
+    """The eigenvalues of general matrices and their vectors."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+@_shown
 class linalg_eigh(NamedTuple):
     """The eigenvalues of symmetric matrices and their vectors."""
 
@@ -162,6 +174,23 @@ class linalg_inv_ex(NamedTuple):
     """Inverses, and which matrices have none."""
 
     inverse: Tensor
+    info: Tensor
+
+
+@_shown
+class linalg_ldl_factor(NamedTuple):
+    """The factors of symmetric matrices in one matrix, and the rows that were exchanged."""
+
+    LD: Tensor
+    pivots: Tensor
+
+
+@_shown
+class linalg_ldl_factor_ex(NamedTuple):
+    """The factors of symmetric matrices in one matrix, the rows that were exchanged, and which are singular."""
+
+    LD: Tensor
+    pivots: Tensor
     info: Tensor
 
 
@@ -266,6 +295,14 @@ class svd(NamedTuple):
     U: Tensor
     S: Tensor
     V: Tensor
+
+
+@_shown
+class geqrf(NamedTuple):
+    """The reflections of a QR factorisation and their factors."""
+
+    a: Tensor
+    tau: Tensor
 
 
 @_shown

@@ -2,6 +2,7 @@
 
 import cmath
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from . import _core
 from ._core import Tensor, dtype
 from ._runtime.info import finfo
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 # rtol and atol by dtype, as PyTorch's; exact for integers and bools.
 _TOLERANCES = {
@@ -17,6 +18,16 @@ _TOLERANCES = {
     "bfloat16": (1.6e-2, 1e-5),
     "float32": (1.3e-6, 1e-5),
     "float64": (1e-7, 1e-7),
+    "complex32": (1e-3, 1e-5),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+_OLD_TOLERANCES = {
+    "float16": (1e-3, 1e-3),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1e-4, 1e-5),
+    "float64": (1e-5, 1e-8),
 }
 
 
@@ -171,12 +182,12 @@ def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> s
         rtol, atol = options["rtol"], options["atol"]
     else:
         rtol, atol = _default_tolerance(actual.dtype, expected.dtype)
-    exact_kinds = not (actual.is_floating_point() or expected.is_floating_point())
-    # NumPy has no bfloat16, all of whose numbers are of float32, too.
-    a, e = (
-        (value.float() if value.dtype == _core.bfloat16 else value).detach().cpu().numpy()
-        for value in (actual, expected)
-    )
+    is_complex = actual.is_complex() or expected.is_complex()
+    exact_kinds = not (is_complex or actual.is_floating_point() or expected.is_floating_point())
+    # NumPy has neither bfloat16 nor complex32, all of whose numbers are of float32 and complex64, too.
+    wider = {_core.bfloat16: _core.float32, _core.complex32: _core.complex64}
+    a, e = (value.detach().to(wider.get(value.dtype, value.dtype)).numpy(force=True) for value in (actual, expected))
+    wide = np.complex128 if is_complex else np.float64
     # Python's whole numbers keep differences of 64 bit integers exact; they are rare enough for it.
     with np.errstate(all="ignore"):
         if exact_kinds:
@@ -184,7 +195,7 @@ def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> s
         else:
             bad = None
         if bad is None:
-            a64, e64 = a.astype(np.float64), e.astype(np.float64)
+            a64, e64 = a.astype(wide), e.astype(wide)
             distance = np.abs(a64 - e64)
             fine = (a == e) | (np.isfinite(e64) & np.isfinite(a64) & (distance <= atol + rtol * np.abs(e64)))
             if options["equal_nan"]:
@@ -192,11 +203,11 @@ def _tensor_difference(actual: Any, expected: Any, options: dict[str, Any]) -> s
             bad = ~fine
         if not bad.any():
             return None
-        a64, e64 = a.astype(np.float64), e.astype(np.float64)
+        a64, e64 = a.astype(wide), e.astype(wide)
         distance = np.where(bad, np.abs(a64 - e64), 0.0)
         relative = np.where(bad, distance / np.abs(e64), 0.0)
     # What is shown has the tensors' own precision.
-    shown = np.result_type(a.dtype, e.dtype)
+    shown = np.abs(np.zeros(0, np.result_type(a.dtype, e.dtype))).dtype
     is_whole = shown.kind in "biu"
     most = int(distance.max()) if is_whole else float(distance.max().astype(shown))
     with np.errstate(all="ignore"):
@@ -231,13 +242,15 @@ def make_tensor(
 ) -> Tensor:
     """A tensor of random values in [low, high): by default [-9, 9) for floats, [-9, 10) or [0, 10) for whole numbers.
 
+    Both parts of complex values are in this range.
+
     Args:
         shape: The sizes, or one sequence of them.
         dtype: Of the result.
         device: Of the result; None is the default device.
         low: The least value.
         high: The bound above, not reached.
-        requires_grad: Only for floats.
+        requires_grad: Only for floats and complex numbers.
         noncontiguous: Take every second element of a larger tensor (nothing changes below 2 elements).
         exclude_zero: Replace zeros: by 1 in whole numbers and truth values, by the least normal number in floats.
         memory_format: The order of dimensions in memory; not with ``noncontiguous``.
@@ -251,7 +264,7 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
             f"{noncontiguous=} and {memory_format=}"
         )
-    floats = dtype.is_floating_point
+    floats = dtype.is_floating_point or dtype.is_complex
     if requires_grad and not floats:
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     usual = (-9, 9) if floats else (0, 2) if dtype == _core.bool else (-9 if dtype.is_signed else 0, 10)
@@ -264,7 +277,11 @@ def make_tensor(
     spread = noncontiguous and math.prod(sizes) > 1
     full = (*sizes, 2) if spread else sizes
     if floats:
-        values = (_core.rand(full, dtype=_core.float64, device="cpu") * (high - low) + low).to(dtype)
+        # Of complex numbers both parts are drawn.
+        drawn = (
+            _core.rand((*full, 2) if dtype.is_complex else full, dtype=_core.float64, device="cpu") * (high - low) + low
+        )
+        values = (_core.view_as_complex(drawn) if dtype.is_complex else drawn).to(dtype)
     else:
         values = _core.randint(math.ceil(low), math.ceil(high), full, device="cpu").to(dtype)
     if exclude_zero:
@@ -275,3 +292,48 @@ def make_tensor(
     if memory_format is not None:
         values = values.clone(memory_format=memory_format)
     return _core._require_grad(values, requires_grad)
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """Compare as the old name of :func:`assert_close` does: dtypes may differ, and tolerances are wider.
+
+    Args:
+        actual: A tensor, or what makes one.
+        expected: What it should be.
+        rtol: The tolerance relative to ``expected``; by dtype if None, 1e-4 for float32.
+        atol: The tolerance that is added to it; given with ``rtol`` or not at all.
+        equal_nan: Whether nan equals nan.
+        msg: The text of the error, instead of one that tells the differences.
+
+    Raises:
+        AssertionError: They differ.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     rgrad.testing.assert_allclose(rgrad.ones(2), [1.0, 1.00001]) is None
+        True
+    """
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated. Please use `torch.testing.assert_close()` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    actual = actual if isinstance(actual, Tensor) else _core.tensor(actual)
+    expected = expected if isinstance(expected, Tensor) else _core.tensor(expected, dtype=actual.dtype)
+    if rtol is None and atol is None:
+        kinds = [str(x.dtype).rpartition(".")[2] for x in (actual, expected)]
+        found = [_OLD_TOLERANCES.get(kind, (0.0, 0.0)) for kind in kinds]
+        rtol, atol = max(t[0] for t in found), max(t[1] for t in found)
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False,
+        check_stride=False, msg=msg or None,
+    )  # fmt: skip

@@ -27,6 +27,7 @@ functional = rgrad.nn.functional
 # Rows that Python reaches by another name, or with other arguments than those of the row.
 BY_HAND: dict[str, Call] = {
     "add_scaled": lambda a, b: rgrad.add(a, b, alpha=0.7),
+    "logaddexp_of_complex": rgrad.logaddexp,
     "sub_scaled": lambda a, b: rgrad.sub(a, b, alpha=0.7),
     "div_floor": lambda a, b: rgrad.div(a, b, rounding_mode="floor"),
     "div_trunc": lambda a, b: rgrad.div(a, b, rounding_mode="trunc"),
@@ -46,6 +47,10 @@ BY_HAND: dict[str, Call] = {
     "elu": lambda x: functional.elu(x, 0.8),
     "leaky_relu": lambda x: functional.leaky_relu(x, 0.1),
     "nan_to_num": lambda x: rgrad.nan_to_num(x, 0.25, 8.0, -8.0),
+    "_polygamma_of": lambda n, x: rgrad._core._polygamma_of(n.round(), x),
+    "_gamma_density": rgrad._core._gamma_density,
+    "_frexp_mantissa": lambda x: rgrad.frexp(x)[0],
+    "_frexp_exponent": lambda x: rgrad.frexp(x)[1],
 }
 
 # Rows that refuse operands beyond their range.
@@ -79,8 +84,9 @@ def call_of(row: Row) -> Call | None:
     """The function of a row, or None if Python has none of its name."""
     if row.name in BY_HAND:
         return BY_HAND[row.name]
-    for module in (rgrad, functional, rgrad.special):
-        if function := getattr(module, row.name, None):
+    name = row.name.removeprefix("special_").removeprefix("_")
+    for module, own in ((rgrad, row.name), (functional, row.name), (rgrad.special, name), (rgrad, name)):
+        if function := getattr(module, own, None):
             return lambda *tensors: function(*tensors, **row.parameters)
     return None
 

@@ -3,6 +3,7 @@
 //! `storage` is memory, `version` counts its writes, `value` an array (storage, layout, dtype), `run` passes requests to backends, `deferred` keeps pending
 //! results, `profile` the events of the profiler; the other files are the operations of arrays by family. Not here: kernels (`backend`), derivatives (`autograd`).
 
+mod bits;
 mod counted;
 mod deferred;
 mod elements;
@@ -14,15 +15,14 @@ pub mod profile;
 mod reduce;
 mod result_layout;
 mod run;
-mod special;
 mod storage;
 mod together;
 mod transfer;
 mod value;
 mod version;
 
+pub use crate::backend::cpu::random::rejection::{Rejected, RejectionSampler};
 pub use crate::backend::cpu::resample::bytes::ResampleBytes;
-pub use crate::backend::cpu::special::SpecialFunction;
 pub use crate::call::{Bounds, Distribution, IndexPlan, Random, Write, below};
 pub use crate::layout::Element;
 pub use deferred::policy as fusion;

@@ -3,7 +3,7 @@
 use super::deferred::policy;
 use super::result_layout;
 use super::run::{device_mismatch, run_on_backend};
-use super::storage::{Access, INLINE, Storage};
+use super::storage::{Access, Device, INLINE, Storage};
 use super::value::Array;
 use crate::backend::contract::{Operand, View};
 use crate::backend::cpu::pointwise::kernels;
@@ -12,7 +12,7 @@ use crate::backend::cpu::pointwise::small::SmallKernel;
 use crate::call::{Pointwise, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Layout, Scalar, broadcast};
-use crate::rows::{Func, MAX_PARAMS};
+use crate::rows::{Func, Kind, MAX_PARAMS};
 use smallvec::SmallVec;
 
 /// The most elements for the fast path. For more, the overhead of the general path is negligible.
@@ -161,7 +161,7 @@ impl Array {
             return None;
         }
         let n = self.numel();
-        let mut padded = kernels::LANES * compute.size() <= INLINE && n < kernels::LANES;
+        let mut padded = kernel.pads() && kernels::LANES * compute.size() <= INLINE && n < kernels::LANES;
         let mut ptrs = [std::ptr::null(); kernels::MAX_INPUTS];
         for (k, a) in ins.iter().enumerate() {
             if kernel.reads(k) {
@@ -207,9 +207,20 @@ impl Array {
         self.pointwise_now(func, compute, ins, params)
     }
 
+    /// As `pointwise_into`, for a row that the device leaves to the host.
+    fn pointwise_on_host(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
+        let copies: SmallVec<[Array; 3]> = ins.iter().map(|a| a.to_device(Device::CPU)).collect::<Result<_>>()?;
+        let made = Array::empty(self.shape(), self.dtype())?;
+        made.pointwise_into(func, compute, &copies.iter().collect::<SmallVec<[&Array; 3]>>(), params)?;
+        self.copy_from(&made.to_device_of(self)?)
+    }
+
     /// As `pointwise_into`, at once.
     fn pointwise_now(&self, func: Func, compute: DType, ins: &[&Array], params: &[Scalar]) -> Result<()> {
         check_call(func, compute, self.dtype, ins, params)?;
+        if func.row.info().kind == Kind::Special && !self.device().is_host() && !self.has_row(func, compute) {
+            return self.pointwise_on_host(func, compute, ins, params);
+        }
         ins.iter().try_for_each(|a| a.ready())?;
         self.writable()?;
         let request = Request::Pointwise(Pointwise::new(func, compute, params));

@@ -5,6 +5,7 @@ use super::run::run1;
 use crate::call::{Reduce, Reducer, Request};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims};
+use crate::rows::{Func, Part, RowId};
 use smallvec::SmallVec;
 
 fn not_floating(d: DType) -> Error {
@@ -56,6 +57,15 @@ impl Array {
 
     fn reduce_to(&self, reducer: Reducer, reduced: &[bool], keepdim: bool, to: DType) -> Result<Array> {
         ReducedFlags { reduced, keepdim }.check(self)?;
+        if self.dtype().is_wide_unsigned() {
+            if self.dtype() == DType::U64 && matches!(reducer, Reducer::Extreme { .. }) {
+                return Err(Error::not_implemented("an extreme of uint64: convert it to a signed or floating dtype"));
+            }
+            return self.cast(DType::I64)?.reduce(reducer, reduced, keepdim)?.cast(to);
+        }
+        if self.dtype().is_complex() && self.dtype().is_narrow() {
+            return self.cast(self.dtype().computed())?.reduce(reducer, reduced, keepdim)?.cast(to);
+        }
         if reducer.is_float_only() && !self.dtype().is_float() {
             return Err(not_floating(self.dtype()));
         }
@@ -89,15 +99,51 @@ impl Array {
         self.reduce(Reducer::SquaredDeviations, reduced, keepdim)
     }
 
+    /// As `squares`, unrounded (see `reduce_unrounded`); also of complex numbers, whose sizes have squares that are those of both parts.
+    pub fn squares_unrounded(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        if !self.dtype().is_complex() {
+            return self.reduce_unrounded(Reducer::SquaredDeviations, reduced, keepdim);
+        }
+        ReducedFlags { reduced, keepdim }.check(self)?;
+        let of_parts = self.parts()?.reduce(Reducer::SquaredDeviations, &with(reduced, false), keepdim)?;
+        let mut last: SmallVec<[bool; 8]> = SmallVec::from_elem(false, of_parts.rank());
+        if let Some(last) = last.last_mut() {
+            *last = true;
+        }
+        of_parts.sum(&last, false)
+    }
+
+    /// The parts of complex numbers, computed, in a last dimension of 2.
+    pub fn parts(&self) -> Result<Array> {
+        self.ready()?;
+        self.with_parts(self.layout().as_pairs()?, self.dtype().row().real)
+    }
+
     /// `log(sum(exp(x)))`, without overflow. Floats only.
     pub fn logsumexp(&self, reduced: &[bool], keepdim: bool) -> Result<Array> {
         self.reduce(Reducer::LogSumExp, reduced, keepdim)
     }
 
-    /// The vector norm of order `p`. Floats only.
+    /// The vector norm of order `p`. Floats and complex numbers only, of which the norm is real.
     pub fn norm(&self, p: f64, reduced: &[bool], keepdim: bool) -> Result<Array> {
+        if self.dtype().is_complex() {
+            ReducedFlags { reduced, keepdim }.check(self)?;
+            if p != 2.0 {
+                let sizes =
+                    Array::pointwise(Func { row: RowId::Abs, part: Part::Forward }, self.dtype(), self.dtype().row().real, &[self], &[])?;
+                return sizes.norm(p, reduced, keepdim);
+            }
+            let made = self.parts()?.norm(p, &with(reduced, true), keepdim)?;
+            let last = self.rank();
+            return made.with_layout(made.layout().squeeze(|d| keepdim && d == last));
+        }
         self.reduce(Reducer::Norm(p), reduced, keepdim)
     }
+}
+
+/// The flags with one more for the parts of complex numbers.
+fn with(reduced: &[bool], parts: bool) -> SmallVec<[bool; 8]> {
+    reduced.iter().copied().chain([parts]).collect()
 }
 
 /// The shape that a reduction leaves.

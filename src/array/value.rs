@@ -191,6 +191,14 @@ impl Array {
         Array { storage, layout, dtype }
     }
 
+    /// The same storage as elements of another dtype, through another layout.
+    ///
+    /// # Errors
+    /// As for `from_parts`.
+    pub fn with_parts(&self, layout: Layout, dtype: DType) -> Result<Array> {
+        Array::from_parts(self.storage.clone(), layout, dtype)
+    }
+
     /// The same storage through another layout (a zero-copy view).
     ///
     /// # Errors

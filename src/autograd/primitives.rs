@@ -1,6 +1,7 @@
 //! The few operations, nearly all linear, that differentiation itself needs: cast, sum to a shape, copies, and the adjoints of views.
 
 use crate::array::{Array, Device, Numbers};
+pub use crate::autograd::complex_parts::{as_complex, as_real, conj, conj_view, part, resolved, with_bits};
 use crate::autograd::dispatch::apply::{OldValue, apply_inplace, apply1, apply1_growing};
 use crate::autograd::dispatch::fast_path::apply_direct;
 use crate::autograd::dispatch::op::{Arrays, Devices, Op, Outputs};
@@ -273,7 +274,7 @@ pub fn reshape(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// The gradient of an overwritten value.
 pub(crate) fn zeros_like(g: Option<&Tensor>) -> Result<Option<Tensor>> {
-    g.map(|g| Ok(Tensor::new(g.array().full_beside(&g.shape(), Scalar::Int(0), g.dtype())?))).transpose()
+    g.map(|g| Ok(Tensor::new(g.memory().full_beside(&g.shape(), Scalar::Int(0), g.dtype())?))).transpose()
 }
 
 /// The fields: the source's device, and the node's name.
@@ -367,7 +368,12 @@ impl Op for FillOp {
 /// Refuses a number that does not fit into `dtype`.
 #[inline]
 pub(crate) fn check_fits(value: Scalar, dtype: DType) -> Result<()> {
-    let fits = if dtype.is_float() { !is_beyond(value, dtype.largest()) } else { value.fits(dtype) };
+    let fits = match (value, dtype.row().real.largest()) {
+        (Scalar::Complex(z), largest) if dtype.is_complex() => !is_beyond(z.re.into(), largest) && !is_beyond(z.im.into(), largest),
+        (Scalar::Complex(z), _) if z.im != 0.0 && dtype != DType::Bool => false,
+        (_, largest) if dtype.is_differentiable() => !is_beyond(value, largest),
+        _ => value.fits(dtype),
+    };
     if fits { Ok(()) } else { Err(overflow(value, dtype)) }
 }
 
@@ -441,9 +447,9 @@ pub(super) fn is_inf(a: &Array) -> Result<Array> {
     Array::pointwise(Func::forward(RowId::IsInf), a.dtype(), DType::Bool, &[a], &[])
 }
 
-/// Adds in place, without history, to memory that nothing else reads or that is meant to change (a leaf's `.grad`).
+/// Adds in place, without history, to a bare tensor, of memory that nothing else reads or that is meant to change (a leaf's `.grad`).
 pub(crate) fn add_into(t: &Tensor, other: &Tensor) -> Result<()> {
-    let (a, b) = (t.array(), other.array());
+    let (a, b) = (t.memory(), other.array()?);
     a.pointwise_into(ADD, a.dtype(), &[&a, &b], &[])
 }
 
@@ -489,7 +495,7 @@ fn end(layout: &Layout) -> Result<usize> {
 /// A copy of `g` with the strides and offset that the input of `ops` had, for views that refer to positions in memory.
 pub(crate) fn in_geometry(g: &Tensor, (strides, offset): &(Strides, usize), ops: &[ViewOp]) -> Result<Tensor> {
     let layout = Layout::from_parts(g.shape(), strides.clone(), *offset)?;
-    let flat = g.beside(Tensor::new(g.array().full_beside(&[end_of(&layout, ops)?], Scalar::Int(0), g.dtype())?))?;
+    let flat = g.beside(Tensor::new(g.memory().full_beside(&[end_of(&layout, ops)?], Scalar::Int(0), g.dtype())?))?;
     let shaped = view(&flat, ViewOp::AsStrided { shape: g.shape(), strides: strides.clone(), offset: *offset })?;
     copy_(&shaped, g)?;
     Ok(shaped)
@@ -560,7 +566,7 @@ pub(crate) fn unview(g: &Tensor, op: &ViewOp, shape: &[usize], geometry: Option<
 fn unview_shared(g: &Tensor, op: &ViewOp, layout: Layout) -> Result<Tensor> {
     let (end, dtype) = (end_of(&layout, std::slice::from_ref(op))?, g.dtype());
     let place = ViewOp::AsStrided { shape: layout.shape().into(), strides: layout.strides().into(), offset: layout.offset() };
-    let beside = g.array();
+    let beside = g.memory();
     let (counts, one) = (beside.full_beside(&[end], Scalar::Int(0), dtype)?, beside.full_beside(&[], Scalar::Int(1), dtype)?);
     add_overlapping(&place.apply_to(&counts)?, &one.with_layout(one.layout().expand(layout.shape())?)?)?;
     // Positions that no element of the input refers to are not divided.

@@ -18,6 +18,8 @@ pub enum ErrorKind {
     DType,
     /// A graph that cannot be walked: freed, missing, modified (RuntimeError).
     Graph,
+    /// A matrix without the factorisation or the inverse that was asked for (PyTorch's LinAlgError, a RuntimeError).
+    LinearAlgebra,
     /// Any other failure that PyTorch reports as RuntimeError.
     Runtime,
     /// A dimension or element index out of range (IndexError).
@@ -38,10 +40,11 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tests that compare hand-kept lists with this enum.
-    pub const ALL: [ErrorKind; 11] = [
+    pub const ALL: [ErrorKind; 12] = [
         ErrorKind::Shape,
         ErrorKind::DType,
         ErrorKind::Graph,
+        ErrorKind::LinearAlgebra,
         ErrorKind::Runtime,
         ErrorKind::Index,
         ErrorKind::Value,

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::autograd::dispatch::autocast;
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
-use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1};
+use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Outputs, Saves, Tangents, Tensor, Vjp, VjpCx, apply1, primitives};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Scalar};
 use crate::rows::RowId;
@@ -34,7 +34,20 @@ pub(super) const ADDMM: AddmmNames = AddmmNames { node: "AddmmBackward0", factor
 const BADDBMM: AddmmNames = AddmmNames { node: "BaddbmmBackward0", factors: ["batch1", "batch2"] };
 
 fn scaled(t: Tensor, by: Scalar) -> Result<Tensor> {
-    if by.to_f64() == 1.0 { Ok(t) } else { pw::mul(&t, by) }
+    if is_one(by) { Ok(t) } else { pw::mul(&t, by) }
+}
+
+fn is_one(s: Scalar) -> bool {
+    let z = s.to_complex();
+    z.re == 1.0 && z.im == 0.0
+}
+
+/// The factor of gradients by what is multiplied with `s`.
+fn conj_of(s: Scalar) -> Scalar {
+    match s {
+        Scalar::Complex(z) => Scalar::Complex(z.conj()),
+        real => real,
+    }
 }
 
 impl Vjp for Addmm {
@@ -51,11 +64,12 @@ impl Vjp for Addmm {
         ]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let c = if cx.needs(0) { Some(scaled(g.clone(), self.beta)?) } else { None };
+        let alpha = conj_of(self.alpha);
+        let c = if cx.needs(0) { Some(scaled(g.clone(), conj_of(self.beta))?) } else { None };
         // That of the second factor first: then the first one, often the activations, is free before its own gradient is allocated.
-        let b = if cx.needs(2) { Some(scaled(right_grad(g, &cx.input(1)?, false, self.tb)?, self.alpha)?) } else { None };
+        let b = if cx.needs(2) { Some(scaled(right_grad(g, &primitives::conj(&cx.input(1)?)?, false, self.tb)?, alpha)?) } else { None };
         cx.forget_input(1);
-        let a = if cx.needs(1) { Some(scaled(left_grad(g, false, &cx.input(2)?, self.tb)?, self.alpha)?) } else { None };
+        let a = if cx.needs(1) { Some(scaled(left_grad(g, false, &primitives::conj(&cx.input(2)?)?, self.tb)?, alpha)?) } else { None };
         Ok(smallvec![c, a, b])
     }
 }
@@ -65,8 +79,7 @@ impl Op for Addmm {
         "addmm"
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
-        let one = |s: Scalar| s.to_f64() == 1.0;
-        let (out, is_sum) = if one(self.alpha) && one(self.beta) {
+        let (out, is_sum) = if is_one(self.alpha) && is_one(self.beta) {
             x[1].matmul_and_bias(x[2], (false, self.tb), x[0])?
         } else {
             (x[1].matmul(x[2], (false, self.tb))?, false)
@@ -77,13 +90,13 @@ impl Op for Addmm {
         let dtype = out.dtype();
         let run = |row: RowId, ins: &[&Array], params: &[Scalar]| out.pointwise_into(Func { row, part: Part::Forward }, dtype, ins, params);
         let c = x[0].with_layout(x[0].layout().expand(out.shape())?)?;
-        if !one(self.alpha) {
+        if !is_one(self.alpha) {
             run(RowId::Mul, &[&out, &Array::scalar(self.alpha, dtype)?], &[])?;
         }
         // As in PyTorch, beta 0 means that nan and inf in `c` do not matter.
-        if one(self.beta) {
+        if is_one(self.beta) {
             run(RowId::Add, &[&out, &c], &[])?;
-        } else if self.beta.to_f64() != 0.0 {
+        } else if self.beta.to_bool() {
             run(RowId::AddScaled, &[&out, &c], &[self.beta])?;
         }
         Ok(smallvec![out])
@@ -127,7 +140,7 @@ impl Op for Addmm {
                 None => (product(&a.tensor, false, &b.tensor, self.tb)?, false),
             };
             let made = scaled(made, self.alpha)?;
-            if self.beta.to_f64() == 0.0 {
+            if !self.beta.to_bool() {
                 return Ok(smallvec![made]);
             }
             let rank = made.rank() - usize::from(batched);

@@ -3,7 +3,7 @@
 use super::addmm::{addmm, addmm_as_given};
 use super::declared::declare;
 use super::index::{WriteTarget, index_copy};
-use super::matmul::{dot, matmul, outer, squeezed};
+use super::matmul::{matmul, outer, squeezed, vdot};
 use super::norm::norm;
 use super::pointwise as pw;
 use super::{create, diagonal, join, shape};
@@ -51,7 +51,7 @@ pub fn addr(input: &Tensor, vec1: &Tensor, vec2: &Tensor, beta: Scalar, alpha: S
     shape::expand_to(&input.detach(), &scaled.shape())?;
     // With a beta of 0 nothing of the input counts, not even nan.
     let addend = match beta {
-        b if b.to_f64() == 0.0 => create::full_like(input, Scalar::Int(0), None)?,
+        b if !b.to_bool() => create::full_like(input, Scalar::Int(0), None)?,
         Scalar::Int(1) => input.clone(),
         b => pw::mul(input, b)?,
     };
@@ -82,7 +82,7 @@ pub fn addbmm(input: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, al
 
 /// The input times 2 to the power of `other`. The error is PyTorch's, whose own kernel serves floating inputs only.
 pub fn ldexp(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    if input.dtype().is_float() && other.dtype() == DType::Bool {
+    if input.dtype().is_differentiable() && other.dtype() == DType::Bool {
         return Err(Error::not_implemented("\"ldexp_cpu_exp\" not implemented for 'Bool'"));
     }
     let made = pw::mul(input, &pw::call(RowId::Pow, &[2.0.into(), other.into()], &[])?)?;
@@ -246,8 +246,8 @@ declare! {
     fn addr(input: &Tensor, vec1: &Tensor, vec2: &Tensor; beta: Scalar = 1, alpha: Scalar = 1) -> Tensor = addr;
     /// `beta * input + alpha * (batch1 @ batch2).sum(0)`, with the input broadcast to the shape of a product.
     fn addbmm(input: &Tensor, batch1: &Tensor, batch2: &Tensor; beta: Scalar = 1, alpha: Scalar = 1) -> Tensor = addbmm;
-    /// The dot product of two vectors.
-    fn vdot(input: &Tensor, other: &Tensor) -> Tensor = dot;
+    /// The dot product of two vectors, the first of which is conjugated if it is complex.
+    fn vdot(input: &Tensor, other: &Tensor) -> Tensor = vdot;
     /// The input times 2 to the power of `other`.
     fn ldexp(input: &Tensor, other: &Tensor) -> Tensor = ldexp;
     /// The product of `n` times each square matrix of a batch; the identity for 0.

@@ -207,9 +207,9 @@ impl Vjp for Attend {
         let of_mask = self.mask && cx.needs(3);
         if !mode::is_grad_enabled() && bare && !of_mask {
             let (o, lse) = (cx.output(0)?, cx.output(1)?);
-            let arrays: SmallVec<[Array; 4]> = [&q, &k, &v].into_iter().chain(mask.as_ref()).map(Tensor::array).collect();
+            let arrays: SmallVec<[Array; 4]> = [&q, &k, &v].into_iter().chain(mask.as_ref()).map(Tensor::array).collect::<Result<_>>()?;
             let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
-            let made = self.gradients(&g.array(), &refs, &o.array(), &lse.array())?;
+            let made = self.gradients(&g.array()?, &refs, &o.array()?, &lse.array()?)?;
             for (i, made) in made.into_iter().enumerate().filter(|(i, _)| cx.needs(*i)) {
                 grads[i] = Some(Tensor::new(made));
             }

@@ -77,7 +77,7 @@ fn one_by_one(op: &dyn Op, batch: &BatchedInputs<'_>) -> Result<Outputs> {
         let one = |l: &BatchedInput| match l.batched {
             false => Ok(l.tensor.clone()),
             // For an empty batch, zeros determine the shapes.
-            true if batch.size == 0 => Ok(Tensor::new(l.tensor.array().full_beside(&l.shape(), Scalar::Int(0), l.tensor.dtype())?)),
+            true if batch.size == 0 => Ok(Tensor::new(l.tensor.memory().full_beside(&l.shape(), Scalar::Int(0), l.tensor.dtype())?)),
             true => view(&l.tensor, ViewOp::Select(0, k)),
         };
         let ins: SmallVec<[Tensor; 3]> = batch.inputs.iter().map(one).collect::<Result<_>>()?;

@@ -82,7 +82,7 @@ impl BlockDiag {
 impl BlockDiag {
     /// For a batch of such matrices: each block between zeros, and these strips stacked vertically.
     fn batched(&self, batch: &BatchedInputs<'_>) -> Result<Outputs> {
-        let zero = Tensor::new(batch.inputs[0].tensor.array().full_beside(&[], Scalar::Int(0), self.dtype)?);
+        let zero = Tensor::new(batch.inputs[0].tensor.memory().full_beside(&[], Scalar::Int(0), self.dtype)?);
         let mut strips: SmallVec<[Tensor; 4]> = SmallVec::new();
         for (i, ((_, column), (rows, columns))) in self.blocks.iter().enumerate() {
             let zeros = |columns: usize| view(&zero, ViewOp::Expand(Dims::from_slice(&[batch.size, *rows, columns])));
@@ -196,11 +196,12 @@ pub fn diff(t: &Tensor, n: i64, dim: i64, prepend: Option<&Tensor>, append: Opti
             t.rank()
         )));
     }
+    if n == 0 {
+        // As in PyTorch, nothing is joined then.
+        return primitives::clone_as(t, "CopyBackwards");
+    }
     let ends: Views = [prepend, Some(t), append].into_iter().flatten().cloned().collect();
     let mut x = if ends.len() > 1 { join::cat(&ends, d as i64)? } else { t.clone() };
-    if n == 0 {
-        return primitives::clone_as(&x, "CopyBackwards");
-    }
     for _ in 0..n.min(x.shape()[d] as i64) {
         let len = x.shape()[d];
         let part = |start: usize| view(&x, ViewOp::Slice { dim: d, start, end: start + len.saturating_sub(1), step: 1 });

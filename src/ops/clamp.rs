@@ -1,6 +1,7 @@
 //! Clamping: three of PyTorch's nodes for one and two bounds, numbers and tensors.
 
 use super::pointwise::{Arg, StepAttributes, StepNode, call, call_as, call_inplace, cannot_cast, inplace_as, maximum, minimum, promote};
+use super::refused;
 use crate::array::Numbers;
 use crate::autograd::{Tensor, apply_direct, primitives, write_direct};
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ const fn one_sided(missing: &'static str) -> StepNode {
 /// Clamps to the given bounds, at least one.
 pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Tensor> {
     let direct = match (min, max) {
-        (Some(Scalar::Bool(_)), _) | (_, Some(Scalar::Bool(_))) => None,
+        (Some(Scalar::Bool(_) | Scalar::Complex(_)), _) | (_, Some(Scalar::Bool(_) | Scalar::Complex(_))) => None,
         (Some(lo), Some(hi)) => apply_direct(RowId::Clamp, [x], &Numbers::NONE, &[lo, hi])?,
         (Some(lo), None) => bound_direct(x, RowId::ClampMin, lo)?,
         (None, Some(hi)) => bound_direct(x, RowId::ClampMax, hi)?,
@@ -27,7 +28,11 @@ pub fn clamp(x: &Tensor, min: Option<Scalar>, max: Option<Scalar>) -> Result<Ten
     }
     let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::from_slice(&[x.into()]);
     args.extend([min, max].into_iter().flatten().map(Arg::Scalar));
-    let x = primitives::cast(x, promote(&args))?;
+    let common = promote(&args);
+    if common.is_complex() && !x.dtype().is_complex() {
+        return Err(Error::runtime("value cannot be converted to type double without overflow"));
+    }
+    let x = primitives::cast(x, common)?;
     match (min, max) {
         (Some(lo), Some(hi)) => call(RowId::Clamp, &[(&x).into()], &[lo, hi]),
         (Some(lo), None) => one_bound(&x, RowId::ClampMin, lo, one_sided("max")),
@@ -60,7 +65,11 @@ pub fn clamp_one(x: &Tensor, max: bool, bound: Arg<'_>) -> Result<Tensor> {
 
 /// Clamps to tensors (or numbers); at least one bound. At a bound the gradient is the input's.
 pub fn clamp_tensor(x: &Tensor, min: Option<Arg<'_>>, max: Option<Arg<'_>>) -> Result<Tensor> {
-    if promote_bounds(x, min, max).is_float() {
+    let common = promote_bounds(x, min, max);
+    if common.is_complex() {
+        return Err(refused::complex(RowId::Clamp, common));
+    }
+    if common.is_float() {
         let [lo, hi] = both_bounds(min, max);
         return call(RowId::ClampTensor, &[x.into(), lo, hi], &[]);
     }
@@ -101,6 +110,9 @@ pub fn clamp_inplace(target: &Tensor, min: Option<Scalar>, max: Option<Scalar>) 
     let common = promote_bounds(target, min.map(Arg::Scalar), max.map(Arg::Scalar));
     if !common.can_cast(target.dtype()) {
         return Err(cannot_cast(common, target.dtype()));
+    }
+    if common.is_complex() {
+        return Err(refused::complex(RowId::Clamp, common));
     }
     let one = |row, bound: Scalar, missing| {
         if !matches!(bound, Scalar::Bool(_)) && write_direct(row, "clamp_", [target], &Numbers::NONE, &[bound]) {

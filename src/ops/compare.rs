@@ -27,13 +27,13 @@ pub fn isclose(a: &Tensor, b: &Tensor, rtol: f64, atol: f64, equal_nan: bool) ->
     }
     let (a, b) = (a.detach(), b.detach());
     let mut close = pw::eq(&a, &b)?;
-    if equal_nan && a.dtype().is_float() {
+    if equal_nan && a.dtype().is_differentiable() {
         close = pw::logical_or(&close, &pw::logical_and(&pw::isnan(&a)?, &pw::isnan(&b)?)?)?;
     }
     if rtol == 0.0 && atol == 0.0 {
         return Ok(close);
     }
-    let (off, b) = if a.dtype().is_float() {
+    let (off, b) = if a.dtype().is_differentiable() {
         (pw::abs(&pw::sub(&a, &b)?)?, b)
     } else if a.device().backend()?.has_dtype(DType::F64).is_ok() {
         let (a, b) = (cast(&a, DType::F64)?, cast(&b, DType::F64)?);

@@ -6,7 +6,7 @@ use crate::autograd::dispatch::autocast;
 use crate::autograd::{Tensor, ViewOp, apply1, view, view_as};
 use crate::call::{ConvPass, ConvShape};
 use crate::error::{Error, Result};
-use crate::layout::{DType, MemoryFormat, fmt_shape};
+use crate::layout::{Category, DType, MemoryFormat, fmt_shape};
 use smallvec::{SmallVec, smallvec};
 
 type Sizes = SmallVec<[usize; 3]>;
@@ -82,7 +82,7 @@ fn check_supported(dtype: DType, dims: usize, transposed: bool, dilated: bool) -
         _ if dims == 3 => "compute_columns3d",
         _ => "slow_conv2d_cpu",
     };
-    if dtype.is_float() || dtype == DType::I64 || dtype != DType::Bool && !transposed && !dilated {
+    if dtype.is_float() || dtype == DType::I64 || dtype.category() == Category::Integer && !transposed && !dilated {
         return Ok(());
     }
     Err(Error::not_implemented(format!("\"{kernel}\" not implemented for '{}': convert the tensors to a float type", dtype.type_name())))
@@ -301,6 +301,9 @@ pub fn convolution(x: &Tensor, w: &Tensor, bias: Option<&Tensor>, given: ConvPar
     let sx = x.shape();
     let checked = check(&sx, &w.shape(), bias, given)?;
     check_dtypes(x, w, bias)?;
+    if x.dtype().is_complex() {
+        return super::conv_complex::convolution(x, w, bias, given);
+    }
     check_supported(x.dtype(), checked.dims, given.transposed, checked.dilation.iter().any(|d| *d != 1))?;
     let none = |t: &Tensor| view(t, ViewOp::Slice { dim: 0, start: 0, end: 0, step: 1 });
     // As in PyTorch there are no channels where there were none.

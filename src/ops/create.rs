@@ -5,8 +5,9 @@ use crate::autograd::{Tensor, primitives};
 use crate::error::{Error, Result};
 use crate::host::threads::parallel_for;
 use crate::host::{interrupt, language};
-use crate::layout::{DType, Dims, Scalar, by_element};
-use crate::ops::pointwise::default_dtype;
+use crate::layout::{Complex64, DType, Dims, Scalar, by_element};
+use crate::ops::pointwise::{call, default_dtype};
+use crate::rows::RowId;
 use std::mem::MaybeUninit;
 
 /// Sizes as a caller gives them: none may be negative.
@@ -52,7 +53,11 @@ pub fn full(shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tens
 
 /// One number everywhere. Without dtype: bool for bool, int64 for int, the default dtype for float.
 pub fn full_on(device: Device, shape: &[usize], value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
-    let dtype = dtype.unwrap_or_else(|| value.dtype(default_dtype()));
+    let dtype = dtype.unwrap_or_else(|| match value {
+        // As in PyTorch, only who names uint64 gets it.
+        Scalar::Unsigned(_) => DType::I64,
+        value => value.dtype(default_dtype()),
+    });
     // Refuses a value that does not fit.
     primitives::check_fits(value, dtype)?;
     let n: usize = shape.iter().fold(1, |n, d| n.saturating_mul(*d));
@@ -70,7 +75,7 @@ pub fn full_like_on(t: &Tensor, value: Scalar, dtype: Option<DType>, device: Opt
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     primitives::check_fits(value, dtype)?;
     make_room(t.numel());
-    let a = t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?;
+    let a = t.memory().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?;
     language::unlocked_if_large(a.numel(), || a.fill(value))?;
     t.beside(Tensor::new(a))
 }
@@ -79,7 +84,7 @@ pub fn full_like_on(t: &Tensor, value: Scalar, dtype: Option<DType>, device: Opt
 pub fn empty_like_on(t: &Tensor, dtype: Option<DType>, device: Option<Device>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| t.dtype());
     make_room(t.numel());
-    t.beside(Tensor::new(t.array().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?))
+    t.beside(Tensor::new(t.memory().empty_like_on(device.unwrap_or_else(|| t.device()), dtype)?))
 }
 
 /// Ones on the main diagonal, zero elsewhere.
@@ -174,9 +179,13 @@ fn numbers(dtype: DType, n: usize, f: impl Fn(f64) -> f64 + Sync) -> Result<Tens
 pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let ints = [start, end, step].iter().all(|s| !matches!(s, Scalar::Float(_)));
     let dtype = dtype.unwrap_or_else(|| if ints { DType::I64 } else { default_dtype() });
-    let not_of_bool = |name: &str| Error::not_implemented(format!("\"{name}_cpu\" not implemented for 'Bool'"));
-    if dtype == DType::Bool {
-        return Err(not_of_bool("arange"));
+    if dtype == DType::Bool || dtype.is_complex() {
+        return Err(Error::not_implemented(format!("\"arange_cpu\" not implemented for '{}'", dtype.type_name())));
+    }
+    for s in [start, end, step] {
+        if matches!(s, Scalar::Complex(z) if z.im != 0.0) {
+            return Err(Error::runtime(format!("value cannot be converted to type double without overflow: got {s}")));
+        }
     }
     // As given: their order is checked before they are cut to whole parts.
     let (s, e, d) = (start.to_f64(), end.to_f64(), step.to_f64());
@@ -260,6 +269,43 @@ fn ends(name: &str, start: f64, end: f64, dtype: DType) -> Result<(f64, f64)> {
         Some(_) => s.trunc(),
     };
     Ok((within(start), within(end)))
+}
+
+/// The complex dtype of numbers between two ends of which one is complex.
+///
+/// # Errors
+/// The wanted dtype is real.
+fn between_complex(name: &str, dtype: Option<DType>) -> Result<DType> {
+    let inferred = default_dtype().to_complex(DType::F32);
+    match dtype {
+        Some(d) if !d.is_complex() => Err(Error::runtime(format!(
+            "torch.{name}(): inferred dtype {} can't be safely cast to passed dtype {}",
+            inferred.row().c_name,
+            d.type_name()
+        ))),
+        d => Ok(d.unwrap_or(inferred)),
+    }
+}
+
+/// `n` evenly spaced complex numbers from `start` to `end`, both included.
+///
+/// # Errors
+/// As for `linspace`; the wanted dtype is real.
+pub fn complex_linspace(start: Complex64, end: Complex64, n: i64, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = between_complex("linspace", dtype)?;
+    let part = |s: f64, e: f64| linspace(s, e, n, Some(dtype.row().real));
+    super::complex::complex(&part(start.re, end.re)?, &part(start.im, end.im)?)
+}
+
+/// `base` to the power of `n` evenly spaced complex numbers.
+///
+/// # Errors
+/// As for `complex_linspace`.
+pub fn complex_logspace(start: Complex64, end: Complex64, n: i64, base: f64, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = between_complex("logspace", dtype)?;
+    let at = complex_linspace(start, end, n, Some(DType::C128))?;
+    let base = Tensor::new(Array::scalar(Scalar::Float(base), DType::C128)?);
+    primitives::cast(&call(RowId::Pow, &[(&base).into(), (&at).into()], &[])?, dtype)
 }
 
 /// `n` evenly spaced numbers from `start` to `end`, both included.

@@ -40,7 +40,7 @@ pub struct Parameter {
     /// Whether None may be given.
     pub optional: bool,
     pub keyword_only: bool,
-    /// As written in Rust: `-1`, `true`, `1.0`, `"mean"`, `None`; `()` for no dimensions.
+    /// As written in Rust: `-1`, `true`, `1.0`, `"mean"`, `None`; `()` for no dimensions, `(-2, -1)` for some.
     pub default: Option<&'static str>,
 }
 
@@ -136,7 +136,7 @@ impl Returns for (Tensor, Tensor) {
 
 /// Declares functions: `/// docs`, then `fn name(input: &Tensor, dim: i64 = -1; sorted: bool = true) -> Tensor = rust_function;`. What stands
 /// behind a semicolon is given by keyword only. The Rust function takes the arguments in this order. `[no_out]` before the name: PyTorch has
-/// no `out=` there. `[function]`: no method either.
+/// no `out=` there. `[function]`: no method either. `[elsewhere]`: `out=`, but no method.
 macro_rules! declare {
     ($($(#[doc = $doc:literal])+ fn $([$flag:ident])? $name:ident($($p:ident: $t:ty $(= $d:expr)?),+ $(; $($k:ident: $kt:ty $(= $kd:expr)?),+)?) -> $r:ty = $f:expr;)+) => {
         pub(super) const DECLARED: &[$crate::ops::declared::Declared] = &[$(
@@ -171,9 +171,11 @@ macro_rules! declare {
     (@out) => { true };
     (@out no_out) => { false };
     (@out function) => { false };
+    (@out elsewhere) => { true };
     (@method) => { true };
     (@method no_out) => { true };
     (@method function) => { false };
+    (@method elsewhere) => { false };
     (@default) => { None };
     (@default $d:expr) => { Some(stringify!($d)) };
 }

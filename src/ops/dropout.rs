@@ -26,7 +26,7 @@ pub fn dropout(x: &Tensor, p: f64, training: bool, g: Option<&Generator>) -> Res
         if noise.level() > 0 {
             return pw::mul(x, &pw::div(&noise, 1.0 - p)?);
         }
-        with_number(&noise.array(), RowId::Div, 1.0 - p)?;
+        with_number(&noise.memory(), RowId::Div, 1.0 - p)?;
     }
     pw::mul(x, &noise)
 }

@@ -2,7 +2,7 @@
 
 use super::declared::declare;
 use super::gather::{gather, scatter_gradient};
-use super::order::{lower_median, refuse_bool};
+use super::order::{lower_median, refuse_bool, refuse_complex};
 use super::pointwise as pw;
 use super::reduce::{ReducedDims, one, one_dim, pair, sum};
 use super::shape::squeeze_dim;
@@ -15,6 +15,7 @@ use crate::autograd::{
 use crate::call::{ArgReduce, CumulativeExtreme, Mode, Request, Sort};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar};
+use crate::rows::{Func, RowId};
 use smallvec::{SmallVec, smallvec};
 
 // ---- over any dims: ties share the gradient --------------------------------------------------------------------------
@@ -120,7 +121,7 @@ impl Op for TiedExtreme {
                 let lead = self.over.mask.iter().take_while(|m| !**m).count();
                 let (kept, rest) = x[0].shape().split_at(lead);
                 let rows = primitives::reshape(&Tensor::new(x[0].clone()), &[kept.iter().product(), rest.iter().product()])?;
-                primitives::reshape(&lower_median(&rows, 1, false, skip_nan)?.0, kept)?.array()
+                primitives::reshape(&lower_median(&rows, 1, false, skip_nan)?.0, kept)?.array()?
             }
         }])
     }
@@ -175,6 +176,7 @@ pub(super) fn check_not_empty(name: &str, over: &ReducedDims, named: bool) -> Re
 
 /// The largest elements over `dims` (all without or empty), the smallest with `max` false. Ties share the gradient evenly.
 pub fn amax(x: &Tensor, max: bool, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    refuse_complex(x, if max { "max_values_cpu" } else { "min_values_cpu" })?;
     let over = ReducedDims::new(x, dims, keepdim)?;
     check_not_empty(if max { "amax" } else { "amin" }, &over, dims.is_some_and(|d| !d.is_empty()))?;
     apply1(&TiedExtreme { kind: TiedKind::Extreme { max }, over }, &[x])
@@ -231,6 +233,7 @@ impl Op for Aminmax {
 
 /// The smallest and the largest elements over `dims` (all without).
 pub fn aminmax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<(Tensor, Tensor)> {
+    refuse_complex(x, "aminmax_cpu")?;
     let over = ReducedDims::new(x, dims, keepdim)?;
     check_not_empty("aminmax", &over, dims.is_some())?;
     pair(apply(&Aminmax { over }, &[x])?)
@@ -238,6 +241,7 @@ pub fn aminmax(x: &Tensor, dims: Option<&[i64]>, keepdim: bool) -> Result<(Tenso
 
 /// The largest of all elements (`torch.max(x)`), the smallest with `max` false.
 pub fn max_of_all(x: &Tensor, max: bool) -> Result<Tensor> {
+    refuse_complex(x, if max { "max_all" } else { "min_all" })?;
     let over = ReducedDims::new(x, None, false)?;
     check_not_empty(if max { "max" } else { "min" }, &over, false)?;
     apply1(&TiedExtreme { kind: TiedKind::Whole { max }, over }, &[x])
@@ -367,7 +371,7 @@ impl Op for Selection {
             }
             SelectionKind::Median { keepdim, skip_nan } => {
                 let (v, p) = lower_median(&Tensor::new(x[0].clone()), self.dim as i64, keepdim, skip_nan)?;
-                (v.array(), p.array())
+                (v.array()?, p.array()?)
             }
             SelectionKind::Nth { k, keepdim } => {
                 let sort = Sort { dim: self.dim, descending: false, keep: k + 1 };
@@ -419,6 +423,10 @@ fn resized(shape: &[usize], dim: usize, n: usize, keepdim: bool) -> Dims {
 
 /// The values of a request and their positions.
 fn with_positions(request: Request, x: &Array, shape: &[usize]) -> Result<(Array, Array)> {
+    if x.dtype().is_wide_unsigned() {
+        let (v, p) = with_positions(request, &in_int64(x)?, shape)?;
+        return Ok((of_int64(&v, x.dtype())?, p));
+    }
     let mut made = Array::request(request, &[x], &[(shape, x.dtype()), (shape, DType::I64)])?;
     match (made.pop(), made.pop()) {
         (Some(positions), Some(values)) => Ok((values, positions)),
@@ -434,13 +442,34 @@ fn sort_along(x: &Array, sort: Sort) -> Result<(Array, Array)> {
     with_positions(Request::Sort(sort), x, &resized(x.shape(), sort.dim, sort.keep, true))
 }
 
+/// Unsigned integers as int64 in the same order: of uint64 with the highest bit turned over.
+fn in_int64(x: &Array) -> Result<Array> {
+    let wide = x.cast(DType::I64)?;
+    if x.dtype() == DType::U64 { turned_over(&wide) } else { Ok(wide) }
+}
+
+/// The inverse of `in_int64`.
+fn of_int64(x: &Array, dtype: DType) -> Result<Array> {
+    if dtype == DType::U64 { turned_over(x)?.cast(dtype) } else { x.cast(dtype) }
+}
+
+fn turned_over(x: &Array) -> Result<Array> {
+    let highest = Array::scalar(Scalar::Int(i64::MIN), DType::I64)?;
+    Array::pointwise(Func::forward(RowId::BitwiseXor), DType::I64, DType::I64, &[x, &highest], &[])
+}
+
 pub(super) fn select_along(x: &Tensor, dim: usize, kind: SelectionKind) -> Result<(Tensor, Tensor)> {
     pair(apply(&Selection { kind, dim, shape: x.shape() }, &[x])?)
+}
+
+fn no_complex(x: &Tensor, name: &str) -> Result<()> {
+    if x.dtype().is_complex() { Err(Error::runtime(format!("{name}(): does not support complex input"))) } else { Ok(()) }
 }
 
 /// The maxima along `dim` (minima with `max` false) and the first position of each.
 pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
+    no_complex(x, if max { "max" } else { "min" })?;
     check_not_empty(if max { "max" } else { "min" }, &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Extreme { max, keepdim })
 }
@@ -448,12 +477,14 @@ pub fn max_along(x: &Tensor, max: bool, dim: i64, keepdim: bool) -> Result<(Tens
 /// The cumulative maximum (minimum with `max` false) along `dim` and its position, the last of equal elements; nan from the first nan on.
 pub fn cumulative(x: &Tensor, max: bool, dim: i64) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
+    refuse_complex(x, if max { "cummax_cpu" } else { "cummin_cpu" })?;
     select_along(x, d, SelectionKind::Cumulative { max })
 }
 
 /// The position of the maximum (or minimum) along `dim`, or in the flattened tensor without. The first of equal elements.
 pub fn argmax(x: &Tensor, max: bool, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
     let name = if max { "argmax" } else { "argmin" };
+    no_complex(x, name)?;
     if x.dtype() == DType::Bool {
         return Err(Error::runtime(format!("{name}(): does not support bool input; convert it first, as with .int()")));
     }
@@ -529,8 +560,9 @@ impl Op for ArgExtreme {
 
 /// The lower median of all elements: nan if there is one, or with `skip_nan` if there is nothing else. Equal ones share the gradient evenly.
 pub fn median_of_all(x: &Tensor, skip_nan: bool) -> Result<Tensor> {
+    refuse_complex(x, "median_cpu")?;
     if x.numel() == 0 {
-        return Ok(Tensor::new(x.array().full_beside(&[], Scalar::Float(f64::NAN), x.dtype())?));
+        return Ok(Tensor::new(x.memory().full_beside(&[], Scalar::Float(f64::NAN), x.dtype())?));
     }
     refuse_bool(x, "median_cpu")?;
     apply1(&TiedExtreme { kind: TiedKind::Median { skip_nan }, over: ReducedDims::new(x, None, false)? }, &[x])

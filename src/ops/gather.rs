@@ -4,7 +4,8 @@ use crate::array::{Array, Device, Write};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::{
-    Arrays, Devices, Grads, Name, OldValue, Op, Outputs, Saves, Tangent, Tensor, Vjp, VjpCx, apply, apply_inplace, apply1, primitives,
+    Arrays, Devices, Grads, Name, OldValue, Op, Outputs, Saves, Tangent, Tensor, ViewOp, Vjp, VjpCx, apply, apply_inplace, apply1,
+    primitives, view,
 };
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
@@ -144,9 +145,13 @@ pub fn gather(x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     let d = wrap_dim(dim, x.rank())?;
     let index = &checked_index("gather", x, index)?;
     if index.numel() == 0 {
-        let empty = x.array().empty_beside(&index.shape(), x.dtype())?;
-        if !x.requires_grad() || index.rank() != x.rank() {
-            return Ok(Tensor::new(empty));
+        if !x.requires_grad() {
+            return Ok(Tensor::new(x.memory().empty_beside(&index.shape(), x.dtype())?));
+        }
+        if index.rank() != x.rank() {
+            // PyTorch allows that of an index without elements. The result has a history.
+            let none = view(&primitives::reshape(x, &[x.numel()])?, ViewOp::Slice { dim: 0, start: 0, end: 0, step: 1 })?;
+            return primitives::clone_as(&view(&none, ViewOp::View(index.shape()))?, "GatherBackward0");
         }
     }
     let (xs, is) = (x.shape(), index.shape());
@@ -210,7 +215,7 @@ fn wrapped(index: &Tensor, size: usize, dim: usize) -> Result<Tensor> {
         let back = pointwise::add(index, Scalar::Int(size as i64))?;
         return pointwise::where_(&pointwise::lt(index, Scalar::Int(0))?, &back, index);
     }
-    let a = index.array().contiguous()?;
+    let a = index.array()?.contiguous()?;
     let values = a.elements::<i64>()?;
     if values.iter().all(|i| i >= 0) {
         return Ok(index.clone());
@@ -359,7 +364,7 @@ pub fn scatter(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, src: po
     }
     if xs[d] == 0 && index.numel() > 0 {
         // No kernel runs for an empty target.
-        return Err(Error::runtime(format!("index {} is out of bounds for dimension {d} with size 0", index.array().first()?)));
+        return Err(Error::runtime(format!("index {} is out of bounds for dimension {d} with size 0", index.array()?.first()?)));
     }
     // Only the part of the source that the index covers is used.
     let mut part = src;

@@ -341,7 +341,7 @@ impl Vjp for GridSample {
         let (x, grid) = (cx.input(0)?, cx.input(1)?);
         if !mode::is_grad_enabled() && [g, &x, &grid].iter().all(|t| t.is_bare()) {
             // The gradient is not recorded: a pass of the kernel for each.
-            let arrays = [g.array().contiguous()?, x.array().contiguous()?, grid.array().contiguous()?];
+            let arrays = [g.array()?.contiguous()?, x.array()?.contiguous()?, grid.array()?.contiguous()?];
             let mut grads = Grads::from_elem(None, 2);
             let mut found = true;
             for (k, pass) in [GridPass::ImageGradient, GridPass::GridGradient].into_iter().enumerate().filter(|(k, _)| cx.needs(*k)) {
@@ -377,7 +377,7 @@ impl Op for GridSample {
         }
         let _off = mode::ModeGuard::grad(false);
         let made = self.sampled(&Tensor::new(ins[0].clone()), &Tensor::new(ins[1].clone()))?;
-        let made = made.array().contiguous()?;
+        let made = made.array()?.contiguous()?;
         Ok(smallvec![made])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {

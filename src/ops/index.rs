@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, broadcast, fmt_shape, wrap_dim};
 use crate::ops::index_batch::{BatchedIndex, behind_batch, index_is_batched};
 use crate::ops::pointwise;
+use crate::ops::unique::named_once;
 use smallvec::{SmallVec, smallvec};
 
 pub(crate) type Refs<'a> = SmallVec<[&'a Tensor; 4]>;
@@ -450,7 +451,7 @@ pub fn index_put(place: WriteTarget, x: &Tensor, plan: IndexPlan, index: &[Tenso
 
 /// Values for what the positions name: without the leading dimensions of size 1 that they have in excess.
 fn fitting(values: &Tensor, x: &Tensor, plan: &IndexPlan, index: &[Tensor]) -> Result<Tensor> {
-    let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::array).collect();
+    let arrays: SmallVec<[Array; 4]> = index.iter().map(Tensor::memory).collect();
     let refs: SmallVec<[&Array; 4]> = arrays.iter().collect();
     let target = plan.shape(&x.shape(), &index_shape(&refs)?);
     let shape = values.shape();
@@ -580,6 +581,9 @@ pub fn index_fill(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, valu
         return Err(Error::runtime("Index has to be a vector/scalar"));
     }
     let (value, node) = match value {
+        pointwise::Arg::Scalar(Scalar::Complex(_)) if !x.dtype().is_complex() => {
+            return Err(Error::runtime("index_fill_(): Converting complex Scalar to non-complex type is not supported"));
+        }
         pointwise::Arg::Tensor(t) if t.rank() > 0 => {
             return Err(Error::runtime(format!(
                 "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
@@ -589,6 +593,6 @@ pub fn index_fill(place: WriteTarget, x: &Tensor, dim: i64, index: &Tensor, valu
         pointwise::Arg::Tensor(t) => (t.clone(), &INDEX_FILL_TENSOR),
         pointwise::Arg::Scalar(s) => (pointwise::number(s, x.dtype())?, &INDEX_FILL),
     };
-    let i = at_least_1d(index)?;
+    let i = at_least_1d(&named_once(index, &value)?)?;
     on_dims(place, x, |x, place| put_at(place, x, IndexPlan::one(d, Bounds::Wrap), &[i], &value, false, node, "index_fill_"))
 }

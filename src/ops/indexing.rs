@@ -161,7 +161,7 @@ fn prepare(x: &Tensor, items: &[Index]) -> Result<Prepared> {
                 return Err(Error::index(format!("tensors used as indices must be long, int, byte or bool tensors, got {}", t.dtype())));
             }
             Index::Tensor(t) if t.rank() == 0 && !t.is_batched() => {
-                let at = match t.array().first()? {
+                let at = match t.array()?.first()? {
                     Scalar::Int(i) => i,
                     s => s.to_i64(),
                 };

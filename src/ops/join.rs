@@ -334,7 +334,7 @@ pub fn repeat_positions(repeats: &Tensor) -> Result<Tensor> {
         to[at..at + *c as usize].fill(i as i64);
         at += *c as usize;
     }
-    Ok(Tensor::new(out.to_device_of(&repeats.array())?))
+    Ok(Tensor::new(out.to_device_of(&repeats.memory())?))
 }
 
 /// The number of repeats of each slice.

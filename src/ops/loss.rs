@@ -58,7 +58,9 @@ pub fn mse_loss(x: &Tensor, target: &Tensor, how: Reduction) -> Result<Tensor> {
 pub fn l1_loss(x: &Tensor, target: &Tensor, how: Reduction) -> Result<Tensor> {
     let cast = autocast::widen([x, target])?;
     let [x, target] = cast.of([x, target]);
-    float_loss(x, target, "l1_cpu")?;
+    if !pw::promote(&[x.into(), target.into()]).is_complex() {
+        float_loss(x, target, "l1_cpu")?;
+    }
     reduced(pw::abs(&pw::sub(x, target)?)?, how, None)
 }
 
@@ -146,7 +148,7 @@ pub fn binary_cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>
         )));
     }
     float_loss(x, target, "binary_cross_entropy")?;
-    let values = x.array();
+    let values = x.array()?;
     let values = if values.dtype().is_float() { values } else { values.cast(DType::F32)? };
     let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.len());
     if values.numel() > 0 {
@@ -223,7 +225,7 @@ impl Nll {
         };
         // The loss of -1 everywhere is the weight of each target.
         let weights = |like: &Tensor| -> Result<Tensor> {
-            let minus = Tensor::new(like.array().full_beside(&[], Scalar::Float(-1.0), like.dtype())?);
+            let minus = Tensor::new(like.memory().full_beside(&[], Scalar::Float(-1.0), like.dtype())?);
             of_each(&run(&Nll { adjoint: false, ..all.clone() }, &view(&minus, ViewOp::Expand(shape.clone()))?)?)
         };
         let x = batch.batched(0)?;
@@ -437,7 +439,7 @@ pub fn cross_entropy(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: 
         Reduction::Sum => sum(&smooth, None, false, None)?,
         Reduction::Mean => {
             // The weights of the targets that count.
-            let ones = Tensor::new(x.array().full_beside(&sx, Scalar::Float(-1.0), x.dtype())?);
+            let ones = Tensor::new(x.memory().full_beside(&sx, Scalar::Float(-1.0), x.dtype())?);
             let total = nll_loss(&ones, target, weight, Reduction::Sum, ignore)?;
             pw::div(&sum(&smooth, None, false, None)?, &total)?
         }

@@ -29,12 +29,12 @@ pub(super) fn product(a: &Tensor, ta: bool, b: &Tensor, tb: bool) -> Result<Tens
     apply1(&Product { ta, tb, name }, &[a, b])
 }
 
-/// The gradient of the first factor of `op(a) @ op(b)`.
+/// The gradient of the first factor of `op(a) @ op(b)`; `b` is the conjugate of the second.
 pub(super) fn left_grad(g: &Tensor, ta: bool, b: &Tensor, tb: bool) -> Result<Tensor> {
     if ta { product(b, tb, g, true) } else { product(g, false, b, !tb) }
 }
 
-/// The gradient of the second factor of `op(a) @ op(b)`.
+/// The gradient of the second factor of `op(a) @ op(b)`; `a` is the conjugate of the first.
 pub(super) fn right_grad(g: &Tensor, a: &Tensor, ta: bool, tb: bool) -> Result<Tensor> {
     if tb { product(g, true, a, ta) } else { product(a, !ta, g, false) }
 }
@@ -69,9 +69,9 @@ impl Vjp for Product {
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         // As in `addmm`, the first factor is free before its gradient is allocated.
-        let b = if cx.needs(1) { Some(right_grad(g, &cx.input(0)?, self.ta, self.tb)?) } else { None };
+        let b = if cx.needs(1) { Some(right_grad(g, &lin::conj(&cx.input(0)?)?, self.ta, self.tb)?) } else { None };
         cx.forget_input(0);
-        let a = if cx.needs(0) { Some(left_grad(g, self.ta, &cx.input(1)?, self.tb)?) } else { None };
+        let a = if cx.needs(0) { Some(left_grad(g, self.ta, &lin::conj(&cx.input(1)?)?, self.tb)?) } else { None };
         Ok(smallvec![a, b])
     }
 }
@@ -122,8 +122,8 @@ impl Vjp for MatVec {
         smallvec![("self", SavedAttribute::Input(0)), ("vec", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let a = if cx.needs(0) { Some(outer(g, &cx.input(1)?)?) } else { None };
-        let x = if cx.needs(1) { Some(mv(&view(&cx.input(0)?, ViewOp::Transpose(0, 1))?, g)?) } else { None };
+        let a = if cx.needs(0) { Some(outer(g, &lin::conj(&cx.input(1)?)?)?) } else { None };
+        let x = if cx.needs(1) { Some(mv(&view(&lin::conj(&cx.input(0)?)?, ViewOp::Transpose(0, 1))?, g)?) } else { None };
         Ok(smallvec![a, x])
     }
 }
@@ -174,8 +174,8 @@ impl Vjp for Dot {
         smallvec![("self", SavedAttribute::Input(0)), ("tensor", SavedAttribute::Input(1))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let a = if cx.needs(0) { Some(pw::mul(g, &cx.input(1)?)?) } else { None };
-        let b = if cx.needs(1) { Some(pw::mul(g, &cx.input(0)?)?) } else { None };
+        let a = if cx.needs(0) { Some(pw::mul(g, &lin::conj(&cx.input(1)?)?)?) } else { None };
+        let b = if cx.needs(1) { Some(pw::mul(g, &lin::conj(&cx.input(0)?)?)?) } else { None };
         Ok(smallvec![a, b])
     }
 }
@@ -311,7 +311,23 @@ pub fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         )));
     }
     refuse_bool(a, "dot")?;
+    if a.is_conj() && b.is_conj() {
+        // As in PyTorch, what is common to both factors stays lazy.
+        return lin::conj_view(&apply1(&Dot, &[&lin::conj_view(a)?, &lin::conj_view(b)?])?);
+    }
     apply1(&Dot, &[a, b])
+}
+
+/// The sum of the products of the conjugates of one vector's elements with those of another.
+pub fn vdot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    if !a.dtype().is_complex() || a.rank() != 1 || a.dtype() != b.dtype() {
+        return dot(a, b);
+    }
+    if b.is_conj() {
+        let b = lin::conj_view(b)?;
+        return if a.is_conj() { dot(&lin::conj(&b)?, &lin::conj_view(a)?) } else { lin::conj_view(&dot(a, &b)?) };
+    }
+    dot(&lin::conj(a)?, b)
 }
 
 /// Every product of an element of one vector with one of the other.

@@ -11,7 +11,9 @@ pub mod batch;
 pub mod blocks;
 pub mod clamp;
 pub mod compare;
+pub mod complex;
 pub mod conv;
+mod conv_complex;
 pub mod conv_tbc;
 mod convolve;
 pub mod create;
@@ -20,12 +22,14 @@ pub mod diagonal;
 pub mod dropout;
 pub mod einsum;
 pub mod extreme;
+pub mod fft;
 pub mod gather;
 pub mod grid_sample;
 pub mod index;
 mod index_batch;
 pub mod indexing;
 pub mod join;
+pub mod linalg;
 pub mod loss;
 pub mod mask;
 pub mod matmul;
@@ -36,13 +40,16 @@ pub mod order;
 pub mod parts;
 pub mod pointwise;
 pub mod pool;
+mod promotion;
 pub mod quantile;
 pub mod random;
+pub mod rejection;
 pub mod rearrange;
 pub mod recurrent;
-pub mod special;
+pub mod spectral;
 mod recurrent_op;
 pub mod reduce;
+mod refused;
 pub(crate) mod room;
 pub mod resample;
 pub mod scan;
@@ -58,6 +65,7 @@ pub const DECLARED: &[&[declared::Declared]] = &[
     addmm::DECLARED,
     algebra::DECLARED,
     extreme::DECLARED,
+    fft::DECLARED,
     grid_sample::DECLARED,
     matmul::DECLARED,
     norm::DECLARED,
@@ -67,4 +75,5 @@ pub const DECLARED: &[&[declared::Declared]] = &[
     resample::DECLARED,
     scan::DECLARED,
     softmax::DECLARED,
+    spectral::DECLARED,
 ];

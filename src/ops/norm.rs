@@ -33,9 +33,15 @@ impl Vjp for Norm {
         attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let x = primitives::cast(&cx.input(0)?, g.dtype())?;
+        let x = cx.input(0)?;
+        let x = primitives::cast(&x, if x.dtype().is_complex() { g.dtype().to_complex(g.dtype()) } else { g.dtype() })?;
         Ok(one(self.gradient(&x, || cx.output(0), g)?))
     }
+}
+
+/// The number divided by its size; 0 for 0.
+fn direction(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_complex() { pw::call(RowId::Sgn, &[x.into()], &[]) } else { pw::sign(x) }
 }
 
 impl Norm {
@@ -45,7 +51,7 @@ impl Norm {
             return super::create::full_like_on(&x.detach(), Scalar::Int(0), None, None);
         }
         if self.p == 1.0 {
-            return pw::mul(&self.over.restore(g)?, &pw::sign(x)?);
+            return pw::mul(&self.over.restore(g)?, &direction(x)?);
         }
         let norm = self.over.restore(&norm()?)?;
         let g = self.over.restore(g)?;
@@ -55,7 +61,7 @@ impl Norm {
             let both_nan = pw::logical_and(&pw::isnan(&size)?, &pw::isnan(&n)?)?;
             let mask = pw::logical_or(&pw::eq(&size, &n)?, &both_nan)?;
             let shared = share_gradient(&g, &mask, &ReducedDims { keepdim: true, ..self.over.clone() })?;
-            return pw::mul(&shared, &pw::sign(x)?);
+            return pw::mul(&shared, &direction(x)?);
         }
         // Where the norm is 0 the gradient is 0. Divisors and bases are masked as well, so that derivatives of the next order are finite.
         let zero = pw::eq(&norm.detach(), 0.0)?;
@@ -72,7 +78,7 @@ impl Norm {
         } else {
             (pw::pow_scalar(&size, Scalar::Float(self.p - 1.0))?, pw::mul(&g, &pw::pow_scalar(&safe, Scalar::Float(1.0 - self.p))?)?)
         };
-        let (power, scale) = (pw::mul(&pw::sign(x)?, &power)?, pw::where_(&zero, 0.0, &scale)?);
+        let (power, scale) = (pw::mul(&direction(x)?, &power)?, pw::where_(&zero, 0.0, &scale)?);
         pw::mul(&power, &scale)
     }
 }
@@ -107,17 +113,19 @@ impl Op for Norm {
 pub fn norm(x: &Tensor, p: f64, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let over = ReducedDims::new(x, dims, keepdim)?;
     check(p, x.dtype(), &over)?;
-    if let Some(d) = dtype
-        && !d.is_float()
-    {
-        return Err(Error::dtype(format!("linalg.vector_norm: dtype must be a floating point type. Got {}", d.type_name())));
+    if let Some(d) = dtype {
+        let kind = if x.dtype().is_complex() { "complex" } else { "real" };
+        let wanted = if d.is_differentiable() { format!("{kind} for {kind} inputs") } else { "floating point or complex".into() };
+        if !d.is_differentiable() || d.is_complex() != x.dtype().is_complex() {
+            return Err(Error::dtype(format!("linalg.vector_norm: dtype should be {wanted}, but got {}", d.type_name())));
+        }
     }
     apply1(&Norm { p, over, dtype }, &[x])
 }
 
 /// Refuses what has no norm.
 fn check(p: f64, dtype: DType, over: &ReducedDims) -> Result<()> {
-    if !dtype.is_float() {
+    if !dtype.is_differentiable() {
         return Err(Error::dtype(format!(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
             dtype.type_name()
@@ -216,7 +224,7 @@ impl Vjp for LogSumExp {
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
         let (x, y) = (cx.input(0)?, self.over.restore(&cx.output(0)?)?);
-        Ok(one(pw::mul(&self.over.restore(g)?, &pw::exp(&pw::sub(&x, &y)?)?)?))
+        Ok(one(pw::mul(&self.over.restore(g)?, &primitives::conj(&pw::exp(&pw::sub(&x, &y)?)?)?)?))
     }
 }
 
@@ -228,6 +236,9 @@ impl Op for LogSumExp {
         true
     }
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        if x[0].dtype().is_complex() {
+            return Ok(smallvec![complex_logsumexp(x[0], &self.over)?]);
+        }
         Ok(smallvec![x[0].logsumexp(&self.over.mask, self.over.keepdim)?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
@@ -241,7 +252,7 @@ impl Op for LogSumExp {
         }
         let mask = self.over.mask.iter().enumerate();
         let dims: SmallVec<[i64; 8]> = mask.filter(|(_, m)| **m).map(|(d, _)| d as i64).collect();
-        let top = amax(&x.detach(), true, Some(&dims), true)?;
+        let top = amax(&super::complex::real(&x.detach())?, true, Some(&dims), true)?;
         let top = pw::where_(&pw::eq(&pw::abs(&top)?, f64::INFINITY)?, 0.0, &top)?;
         let weights = pw::exp(&pw::sub(x, &top)?)?;
         let total = |t: &Tensor| sum(t, Some(&dims), self.over.keepdim, None);
@@ -252,9 +263,27 @@ impl Op for LogSumExp {
     }
 }
 
+/// That of complex numbers. As in PyTorch the largest real part is taken out of the sum, unless it is infinite.
+fn complex_logsumexp(x: &Array, over: &ReducedDims) -> Result<Array> {
+    let dtype = x.dtype();
+    let run = |row: RowId, ins: &[&Array]| Array::pointwise(Func { row, part: Part::Forward }, dtype, dtype, ins, &[]);
+    if x.numel() == 0 {
+        return run(RowId::Log, &[&x.sum(&over.mask, over.keepdim)?]);
+    }
+    let parts = x.parts()?;
+    let top = parts.with_layout(parts.layout().select(x.rank(), 0)?)?.extreme(true, &over.mask, true)?;
+    let (real, choose) = (top.dtype(), Func { row: RowId::Where, part: Part::Forward });
+    let is_infinite = Array::pointwise(Func { row: RowId::IsInf, part: Part::Forward }, real, DType::Bool, &[&top], &[])?;
+    let top = Array::pointwise(choose, real, real, &[&is_infinite, &Array::scalar(Scalar::Int(0), real)?, &top], &[])?.cast(dtype)?;
+    let sum = run(RowId::Exp, &[&run(RowId::Sub, &[x, &top])?])?.sum(&over.mask, true)?;
+    let out = run(RowId::Add, &[&run(RowId::Log, &[&sum])?, &top])?;
+    let mask = &over.mask;
+    if over.keepdim { Ok(out) } else { out.with_layout(out.layout().squeeze(|d| mask[d])) }
+}
+
 /// `log(sum(exp(x)))` over `dims`, without overflow.
 pub fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool) -> Result<Tensor> {
-    let x = if x.dtype().is_float() { x.clone() } else { primitives::cast(x, pw::default_dtype())? };
+    let x = if x.dtype().is_differentiable() { x.clone() } else { primitives::cast(x, pw::default_dtype())? };
     apply1(&LogSumExp { over: ReducedDims::new(&x, Some(dims), keepdim)? }, &[&x])
 }
 

@@ -228,8 +228,10 @@ pub fn instance_norm(
 /// `x / sqrt(mean(x^2) + eps) * weight` over the last dimensions, which have the shape `shape`. Without `eps` it is the dtype's epsilon.
 pub fn rms_norm(x: &Tensor, shape: &[i64], weight: Option<&Tensor>, eps: Option<f64>) -> Result<Tensor> {
     let wanted = normalized(x, shape, [("weight", weight), ("bias", None)], "")?;
-    check_dtypes(x, &[], "rms_norm")?;
-    let eps = eps.unwrap_or(if x.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) });
+    if !x.dtype().is_complex() {
+        check_dtypes(x, &[], "rms_norm")?;
+    }
+    let eps = eps.unwrap_or(if x.dtype().row().real == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) });
     let over: SmallVec<[i64; 4]> = (1..=wanted.len() as i64).map(|d| -d).collect();
     // As in PyTorch, 16-bit floats are rounded at the end alone.
     let half = x.dtype().is_half();

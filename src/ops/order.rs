@@ -14,6 +14,9 @@ use smallvec::SmallVec;
 
 /// Sorts along `dim`, always stably; nan is the largest.
 pub fn sort(x: &Tensor, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
+    if x.dtype().is_complex() {
+        return Err(Error::runtime("Sort does not support complex dtypes on CPU"));
+    }
     let d = one_dim(x, dim)?;
     let keep = x.shape().get(d).copied().unwrap_or(1);
     select_along(x, d, SelectionKind::Sort { descending, keep, node: "SortBackward0" })
@@ -27,13 +30,26 @@ pub fn topk(x: &Tensor, k: i64, dim: i64, largest: bool) -> Result<(Tensor, Tens
         Ok(k) if k <= n => k,
         _ => return Err(Error::runtime(format!("selected index k out of range: topk got k = {k} for dimension {d} of size {n}"))),
     };
+    if x.dtype().is_complex() {
+        return Err(Error::runtime("topk does not support complex dtypes on CPU"));
+    }
     if x.dtype() == DType::Bool {
         return Err(Error::runtime("topk does not support bool dtypes on CPU; convert the tensor first, as with .int()"));
     }
     select_along(x, d, SelectionKind::Sort { descending: largest, keep, node: "TopkBackward0" })
 }
 
+/// Refuses complex numbers, which have no order.
+pub(super) fn refuse_complex(x: &Tensor, kernel: &str) -> Result<()> {
+    if x.dtype().is_complex() {
+        let dtype = x.dtype().type_name();
+        return Err(Error::not_implemented(format!("\"{kernel}\" not implemented for '{dtype}': complex numbers have no order")));
+    }
+    Ok(())
+}
+
 pub(super) fn refuse_bool(x: &Tensor, kernel: &str) -> Result<()> {
+    refuse_complex(x, kernel)?;
     if x.dtype() == DType::Bool {
         return Err(Error::not_implemented(format!("\"{kernel}\" not implemented for 'Bool': convert the tensor first, as with .int()")));
     }
@@ -54,6 +70,7 @@ pub fn kthvalue(x: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<(Tensor, 
 /// The most frequent element along `dim`, the smallest of equally frequent ones, and its last position.
 pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
+    refuse_complex(x, "mode_cpu")?;
     check_not_empty("mode", &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Mode { keepdim })
 }
@@ -62,6 +79,7 @@ pub fn mode(x: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
 /// with `skip_nan` if all are nan.
 pub fn median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) -> Result<(Tensor, Tensor)> {
     let d = one_dim(x, dim)?;
+    refuse_complex(x, "median_out")?;
     refuse_bool(x, "median_cpu")?;
     check_not_empty("median", &ReducedDims::new(x, Some(&[dim]), keepdim)?, true)?;
     select_along(x, d, SelectionKind::Median { keepdim, skip_nan })
@@ -73,7 +91,7 @@ pub(super) fn lower_median(x: &Tensor, dim: i64, keepdim: bool, skip_nan: bool) 
     let n = x.shape().get(d).copied().unwrap_or(1);
     let lowest = |x: &Tensor| select_along(x, d, SelectionKind::Nth { k: (n - 1) / 2, keepdim });
     let all: SmallVec<[bool; 8]> = SmallVec::from_elem(true, x.rank());
-    if !x.dtype().is_float() || !pw::isnan(x)?.array().truth(false, &all, false)?.first()?.to_bool() {
+    if !x.dtype().is_float() || !pw::isnan(x)?.array()?.truth(false, &all, false)?.first()?.to_bool() {
         return lowest(x);
     }
     // nan sorts last.

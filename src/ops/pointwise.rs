@@ -1,5 +1,7 @@
-//! Pointwise operations on tensors: PyTorch's type promotion and argument checks, then the row.
+//! Pointwise operations on tensors: PyTorch's argument checks, then the row. Type promotion is in `promotion`.
 
+pub use super::promotion::{Arg, default_dtype, no_common, promote, result_type_of, set_default_dtype};
+use super::promotion::{check_common, check_unpromoted, compute_dtype, promotion_of};
 use crate::array::{Array, Device, Numbers};
 use crate::autograd::graph::saved_attributes::{SavedAttribute, SavedAttributes};
 use crate::autograd::{
@@ -7,106 +9,9 @@ use crate::autograd::{
     apply_inplace, apply1, primitives, write_direct,
 };
 use crate::error::{Error, Result};
-use crate::layout::{Category, DType, PromotionRank, Scalar, broadcast, result_type};
-use crate::rows::{DTypeRule, Func, Output, RowId, RowInfo};
+use crate::layout::{Category, DType, Scalar, broadcast, result_type};
+use crate::rows::{DTypeRule, Func, Output, RowId};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU8, Ordering};
-
-/// An operand as a caller has it.
-#[derive(Clone, Copy, Debug)]
-pub enum Arg<'a> {
-    Tensor(&'a Tensor),
-    Scalar(Scalar),
-}
-
-impl<'a> From<&'a Tensor> for Arg<'a> {
-    fn from(t: &'a Tensor) -> Self {
-        Arg::Tensor(t)
-    }
-}
-
-impl From<Scalar> for Arg<'_> {
-    fn from(s: Scalar) -> Self {
-        Arg::Scalar(s)
-    }
-}
-
-impl From<f64> for Arg<'_> {
-    fn from(v: f64) -> Self {
-        Arg::Scalar(Scalar::Float(v))
-    }
-}
-
-/// The number of the default dtype.
-static DEFAULT_FLOAT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
-
-/// The dtype of new float tensors, float32 unless set otherwise.
-#[inline]
-pub fn default_dtype() -> DType {
-    DType::numbered(DEFAULT_FLOAT.load(Ordering::Relaxed)).unwrap_or(DType::F32)
-}
-
-pub fn set_default_dtype(dtype: DType) -> Result<()> {
-    if !dtype.is_float() {
-        return Err(Error::type_(format!("only floating-point types are supported as the default type, got {dtype}")));
-    }
-    DEFAULT_FLOAT.store(dtype as u8, Ordering::Relaxed);
-    Ok(())
-}
-
-/// An operand's dtype and rank in promotion.
-#[inline]
-fn promotion_of(a: &Arg<'_>) -> (DType, PromotionRank) {
-    match a {
-        Arg::Tensor(t) => {
-            let (d, r) = (t.dtype(), t.promotion_rank());
-            // The precision of a number does not count.
-            if r == PromotionRank::Number && d.is_float() { (default_dtype(), r) } else { (d, r) }
-        }
-        Arg::Scalar(s) => (s.dtype(default_dtype()), PromotionRank::Number),
-    }
-}
-
-/// PyTorch's result type of operands, numbers included.
-pub fn promote(args: &[Arg<'_>]) -> DType {
-    if let [Arg::Tensor(t)] = args {
-        return t.dtype();
-    }
-    result_type(args.iter().map(promotion_of)).unwrap_or_else(default_dtype)
-}
-
-/// The dtype that a row computes in, or an error if it does not accept the operands.
-fn compute_dtype(row: RowId, common: DType) -> Result<DType> {
-    let info = row.info();
-    let refuse = || Err(Error::not_implemented(format!("\"{}_cpu\" not implemented for '{}'", info.name, common.type_name())));
-    match row {
-        RowId::Hardtanh if common == DType::Bool => return Err(Error::runtime("Bool inputs not supported for hardtanh")),
-        RowId::Addcdiv if !common.is_float() => {
-            return Err(Error::runtime(
-                "Integer division with addcdiv is no longer supported: convert the tensors to floats, or divide with \
-                 div(tensor1, tensor2, rounding_mode='trunc') and add",
-            ));
-        }
-        _ => {}
-    }
-    match info.rule {
-        DTypeRule::Float => Ok(if common.is_float() { common } else { default_dtype() }),
-        DTypeRule::FloatOnly if !common.is_float() => refuse(),
-        DTypeRule::NoBool if common == DType::Bool => refuse(),
-        DTypeRule::Subtract if common == DType::Bool => Err(Error::runtime(
-            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
-             `logical_not()` operator instead.",
-        )),
-        DTypeRule::Negate if common == DType::Bool => Err(Error::runtime(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or \
-             `logical_not()` operator instead.",
-        )),
-        DTypeRule::BoolAsInt if common == DType::Bool => Ok(DType::I64),
-        DTypeRule::Bitwise if common.is_float() => refuse(),
-        DTypeRule::Shift if common.category() != Category::Integer => refuse(),
-        _ => Ok(common),
-    }
-}
 
 /// A number as a 0-d tensor of `dtype`, refused where it does not fit.
 pub(crate) fn number(s: Scalar, dtype: DType) -> Result<Tensor> {
@@ -140,11 +45,18 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     } else {
         result_type(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| promotion_of(a))).unwrap_or_else(default_dtype)
     };
+    if row == RowId::Logaddexp && common.is_complex() {
+        // The row of real numbers compares them.
+        return plan(RowId::LogaddexpOfComplex, args, params);
+    }
     if info.rule == DTypeRule::Subtract && args.iter().any(|a| promotion_of(a).0 == DType::Bool) {
         compute_dtype(row, DType::Bool)?;
     }
     if info.unpromoted {
         check_unpromoted(info, args)?;
+    }
+    if args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.dtype().is_wide_unsigned())) {
+        check_common(args.iter().zip(info.operands).filter(|(_, o)| !o.mask).map(|(a, _)| promotion_of(a)))?;
     }
     let compute = compute_dtype(row, common)?;
     let mut op = PointwiseOp::of(row, compute);
@@ -155,7 +67,7 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
     if row == RowId::Hardtanh && compute == DType::U8 && params.iter().any(|p| p.to_f64() < 0.0) {
         return Err(Error::runtime("cannot do hardtanh on an unsigned type with negative limits"));
     }
-    if !params.is_empty() && (!any_number || !compute.is_float() || row == RowId::PowScalar && compute.is_half()) {
+    if !params.is_empty() && (!any_number || !compute.is_differentiable() || row == RowId::PowScalar && compute.is_half()) {
         for (i, p) in params.iter().enumerate() {
             let seen = if compute.is_half() && !is_narrow_param(row, i) { DType::F32 } else { compute };
             primitives::check_fits(*p, seen)?;
@@ -187,31 +99,6 @@ fn plan(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<CallPlan> {
         });
     }
     Ok(CallPlan { op, converted })
-}
-
-/// Refuses operands of another dtype than the first one's, except a 0-d last operand.
-fn check_unpromoted(info: &RowInfo, args: &[Arg<'_>]) -> Result<()> {
-    let Arg::Tensor(first) = args[0] else { return Ok(()) };
-    let have = first.dtype();
-    for (i, arg) in args.iter().enumerate().skip(1) {
-        match arg {
-            Arg::Tensor(t) if t.dtype() != have && (i + 1 < args.len() || t.rank() > 0) => {
-                let word = |d: DType| d.type_name().to_lowercase();
-                return Err(Error::runtime(format!(
-                    "{}: expected dtype {} for `{}` but got dtype {}",
-                    info.name,
-                    word(have),
-                    info.operands[i].public,
-                    word(t.dtype())
-                )));
-            }
-            Arg::Scalar(_) if !have.is_float() => {
-                return Err(Error::not_implemented(format!("\"{}_kernel_scalar\" not implemented for '{}'", info.name, have.type_name())));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 impl CallPlan {
@@ -255,7 +142,7 @@ fn is_refused(row: RowId, number: Scalar) -> bool {
 /// The fast path for a tensor and a number, which is operand `at`. A float tensor keeps its dtype whatever the number's.
 #[inline]
 fn number_direct(row: RowId, x: &Tensor, at: usize, number: Scalar, params: &[Scalar]) -> Result<Option<Tensor>> {
-    if is_refused(row, number) {
+    if is_refused(row, number) || matches!(number, Scalar::Complex(_)) {
         return Ok(None);
     }
     apply_direct(row, [x, x], &Numbers::at(at, number.to_f64()), params)
@@ -374,7 +261,27 @@ fn returned_unchanged<'a>(row: RowId, args: &[Arg<'a>]) -> Option<&'a Tensor> {
     }
 }
 
+/// Equality with a complex number where the device has no complex tensors of that precision: no real number equals one with an imaginary part that the tensor's
+/// precision sees.
+fn with_complex_number(row: RowId, args: &[Arg<'_>]) -> Result<Option<Tensor>> {
+    let (RowId::Eq | RowId::Ne, [Arg::Tensor(t), Arg::Scalar(Scalar::Complex(z))] | [Arg::Scalar(Scalar::Complex(z)), Arg::Tensor(t)]) =
+        (row, args)
+    else {
+        return Ok(None);
+    };
+    if t.dtype().is_complex() || t.device().backend()?.has_dtype(t.dtype().to_complex(DType::F32)).is_ok() {
+        return Ok(None);
+    }
+    let dtype = promote(&[Arg::Tensor(t), Arg::Scalar(Scalar::Float(0.0))]);
+    let im = if dtype == DType::F64 { z.im } else { f64::from(z.im as f32) };
+    let number = if im == 0.0 { z.re } else { f64::NAN };
+    call(row, &[Arg::Tensor(&primitives::cast(t, dtype)?), Arg::Scalar(Scalar::Float(number))], &[]).map(Some)
+}
+
 fn with_promotion(row: RowId, args: &[Arg<'_>], params: &[Scalar]) -> Result<Tensor> {
+    if let Some(made) = with_complex_number(row, args)? {
+        return Ok(made);
+    }
     if let Some(x) = returned_unchanged(row, args) {
         return primitives::clone(x);
     }
@@ -397,7 +304,9 @@ pub fn call_inplace(row: RowId, label: &'static str, target: &Tensor, rest: &[Ar
     let done = match rest {
         [] => write_direct(row, label, [target], &Numbers::NONE, params),
         [Arg::Tensor(y)] => write_direct(row, label, [target, y], &Numbers::NONE, params),
-        [Arg::Scalar(s)] if !is_refused(row, *s) => write_direct(row, label, [target, target], &Numbers::at(1, s.to_f64()), params),
+        [Arg::Scalar(s)] if !is_refused(row, *s) && !matches!(s, Scalar::Complex(_)) => {
+            write_direct(row, label, [target, target], &Numbers::at(1, s.to_f64()), params)
+        }
         _ => false,
     };
     if done {
@@ -418,6 +327,9 @@ pub(super) fn inplace_as(
     args.push(Arg::Tensor(target));
     args.extend_from_slice(rest);
     let have = target.dtype();
+    if row == RowId::Abs && have.is_complex() {
+        return Err(Error::runtime("In-place abs is not supported for complex tensors."));
+    }
     if returned_unchanged(row, &args).is_some() {
         return primitives::copy_(target, target);
     }
@@ -474,12 +386,12 @@ pub fn call_into(row: RowId, args: &[Arg<'_>], params: &[Scalar], target: &Tenso
     if plan.op.out != target.dtype() || outside(target) || inputs.iter().any(|t| outside(t)) {
         return Ok(false);
     }
-    let out = target.array();
+    let out = target.memory();
     let mut shape = inputs[0].shape();
     for t in &inputs[1..] {
         shape = broadcast(&shape, &t.shape())?;
     }
-    if shape[..] != *out.shape() || inputs.iter().any(|t| t.array().overlaps_partly(&out)) {
+    if shape[..] != *out.shape() || inputs.iter().any(|t| t.memory().overlaps_partly(&out)) {
         return Ok(false);
     }
     let mut all: SmallVec<[&Tensor; 4]> = SmallVec::new();
@@ -546,7 +458,10 @@ pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
     if alpha.category() == Category::Bool && dtype != DType::Bool {
         return Err(Error::runtime("Boolean alpha only supported for Boolean results."));
     }
-    if alpha.category() == Category::Float && !dtype.is_float() {
+    if alpha.category() == Category::Complex && !dtype.is_complex() {
+        return Err(Error::runtime("For non-complex input tensors, argument alpha must not be a complex number."));
+    }
+    if alpha.category() == Category::Float && !dtype.is_differentiable() {
         return Err(Error::runtime("For integral input tensors, argument alpha must not be a floating point number."));
     }
     Ok(())
@@ -555,7 +470,7 @@ pub(crate) fn check_alpha(alpha: Scalar, dtype: DType) -> Result<()> {
 /// A factor in the dtype of what it scales: integers take the whole part of a fraction.
 pub(crate) fn factor_in(factor: Scalar, dtype: DType) -> Result<Scalar> {
     primitives::check_fits(factor, dtype)?;
-    Ok(if dtype.is_float() { factor } else { Scalar::Int(factor.to_i64()) })
+    Ok(if dtype.is_differentiable() { factor } else { Scalar::Int(factor.to_i64()) })
 }
 
 /// The factor of what is subtracted. As in PyTorch, it is its negative that must fit.
@@ -572,13 +487,17 @@ pub(crate) fn subtracted(alpha: Scalar, dtype: DType) -> Result<Scalar> {
 
 /// `x` to the power of a number.
 pub fn pow_scalar(x: &Tensor, e: Scalar) -> Result<Tensor> {
+    // Parameters are real. A complex number is an operand, which makes the result complex.
+    if let Scalar::Complex(_) = e {
+        return call(RowId::Pow, &[x.into(), e.into()], &[]);
+    }
     if !matches!(e, Scalar::Bool(_))
         && let Some(t) = apply_direct(RowId::PowScalar, [x], &Numbers::NONE, &[e])?
     {
         return Ok(t);
     }
     let common = promote(&[x.into(), e.into()]);
-    if !common.is_float()
+    if !common.is_differentiable()
         && let Scalar::Int(i) = e
         && i < 0
     {

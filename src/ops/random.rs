@@ -8,6 +8,7 @@ use crate::autograd::{Arrays, Grads, Name, OldValue, Op, Tangent, Tensor, Vjp, V
 use crate::error::{Error, Result};
 use crate::host::language;
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
+use crate::rows::{Func, RowId};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
@@ -78,7 +79,7 @@ impl Generator {
     }
 
     /// Takes counters for `n` numbers.
-    fn take(&self, blocks: u64) -> (u64, u64) {
+    pub(super) fn take(&self, blocks: u64) -> (u64, u64) {
         let mut s = self.0.lock();
         let at = s.offset;
         s.offset = at.wrapping_add(blocks);
@@ -128,7 +129,21 @@ pub enum Dist {
 impl Dist {
     fn check(self, dtype: DType) -> Result<()> {
         let refuse = |op: &str| Err(Error::not_implemented(format!("\"{op}\" not implemented for '{}'", dtype.type_name())));
+        // Both parts are drawn.
+        let dtype = match self {
+            Dist::Uniform { .. } | Dist::Normal { .. } => dtype.row().real,
+            _ => dtype,
+        };
         match self {
+            Dist::Exponential { .. } if dtype.is_complex() => Err(Error::runtime(format!(
+                "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified {}",
+                dtype.type_name()
+            ))),
+            Dist::Bernoulli { .. } if dtype.is_complex() => refuse("bernoulli_scalar_cpu_"),
+            Dist::Any if dtype.is_complex() => refuse("random_kernel_cpu"),
+            Dist::Integers { .. } if dtype.is_complex() => {
+                Err(Error::runtime("check_random_bounds handles only integral, floating-point and boolean types"))
+            }
             Dist::Uniform { .. } if !dtype.is_float() => refuse("check_uniform_bounds"),
             Dist::Normal { .. } if !dtype.is_float() => refuse("normal_kernel_cpu"),
             Dist::Exponential { .. } if !dtype.is_float() => refuse("exponential_cpu"),
@@ -207,8 +222,30 @@ fn any_range(dtype: DType) -> u64 {
     (1 << dtype.digits()) + u64::from(dtype.is_float())
 }
 
-/// Fills the memory of a dense array from its first element on.
+/// Fills the memory of a dense array from its first element on. Complex numbers get their parts one by one; those of normal ones have half of the
+/// variance, and the mean is real.
 fn draw(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
+    if !out.dtype().is_complex() {
+        return draw_real(out, dist, g);
+    }
+    let (parts, real) = (out.layout().as_pairs()?, out.dtype().row().real);
+    let parts = out.with_parts(parts, real)?;
+    match dist {
+        Dist::Normal { mean, std } => {
+            draw_real(&parts, Dist::Normal { mean: 0.0, std: std * std::f64::consts::FRAC_1_SQRT_2 }, g)?;
+            if mean == 0.0 {
+                return Ok(());
+            }
+            let last = parts.rank() - 1;
+            let real_parts = parts.with_layout(parts.layout().select(last, 0)?)?;
+            let mean = out.full_beside(&[], mean.into(), real)?;
+            real_parts.pointwise_into(Func::forward(RowId::Add), real, &[&real_parts, &mean], &[])
+        }
+        _ => draw_real(&parts, dist, g),
+    }
+}
+
+fn draw_real(out: &Array, dist: Dist, g: &Generator) -> Result<()> {
     let (n, distribution) = (out.numel(), dist.distribution(out.dtype()));
     let (seed, start) = g.take(distribution.blocks(n, out.dtype()));
     language::unlocked_if_large(n, || out.draw(Random { op: dist.label(), distribution, seed, start }, None))
@@ -238,7 +275,7 @@ pub fn sample_like(t: &Tensor, dtype: DType, dist: Dist, g: Option<&Generator>) 
         return sample_on(t.device(), &t.shape(), dtype, dist, g);
     }
     make_room(t.numel());
-    let a = t.array().empty_like(dtype)?;
+    let a = t.memory().empty_like(dtype)?;
     // Dense memory is filled in its own order.
     draw(&a, dist, g.unwrap_or_else(|| default_generator()))?;
     Ok(Tensor::new(a))
@@ -299,6 +336,9 @@ pub fn fill(t: &Tensor, dist: Dist, g: Option<&Generator>) -> Result<()> {
 
 /// 1 with the probability that each element of `p` says, else 0, in p's dtype. No gradient.
 pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
+    if p.dtype().is_complex() {
+        return Err(Error::not_implemented(format!("\"bernoulli_tensor_cpu_self_\" not implemented for '{}'", p.dtype().type_name())));
+    }
     if !p.dtype().is_float() {
         return Err(Error::not_implemented(format!("\"bernoulli_tensor_cpu_p_\" not implemented for '{}'", p.dtype().type_name())));
     }
@@ -307,7 +347,7 @@ pub fn bernoulli(p: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
         let u = sample_on(p.device(), &p.shape(), p.dtype(), Dist::Uniform { from: 0.0, to: 1.0 }, g)?;
         return primitives::cast(&super::pointwise::lt(&u, &p.detach())?, p.dtype());
     }
-    let a = p.array();
+    let a = p.array()?;
     language::unlocked_if_large(a.numel(), || tossed(&a, g.unwrap_or_else(|| default_generator()))).map(Tensor::new)
 }
 
@@ -331,10 +371,13 @@ fn tossed(p: &Array, g: &Generator) -> Result<Array> {
 
 /// Normal numbers with mean and standard deviation element by element; both broadcast.
 pub fn normal(mean: &Tensor, std: &Tensor, g: Option<&Generator>) -> Result<Tensor> {
-    if !mean.dtype().is_float() || !std.dtype().is_float() {
+    if std.dtype().is_complex() {
+        return Err(Error::runtime("normal expects standard deviation to be non-complex"));
+    }
+    if !mean.dtype().is_differentiable() || !std.dtype().is_float() {
         return Err(Error::runtime(format!("normal expects floating point tensors, got {} and {}", mean.dtype(), std.dtype())));
     }
-    let deviations = std.array().to_vec::<f64>()?;
+    let deviations = std.array()?.to_vec::<f64>()?;
     if let Some(bad) = deviations.iter().find(|s| **s < 0.0) {
         return Err(Error::runtime(format!("normal expects all elements of std >= 0.0, got {bad}")));
     }
@@ -348,6 +391,9 @@ pub fn normal(mean: &Tensor, std: &Tensor, g: Option<&Generator>) -> Result<Tens
 /// The integers 0..n in random order.
 pub fn randperm(n: i64, dtype: DType, g: Option<&Generator>) -> Result<Tensor> {
     let count = usize::try_from(n).map_err(|_| Error::runtime(format!("n must be non-negative, got {n}")))?;
+    if dtype.is_complex() {
+        return Err(Error::not_implemented(format!("\"randperm\" not implemented for '{}'", dtype.type_name())));
+    }
     let most = if dtype == DType::Bool { 1 } else { any_range(dtype).min(i64::MAX as u64) as i64 };
     if n > most {
         return Err(Error::runtime(format!("n is too large for result tensor type {dtype}: got {n}")));
@@ -409,7 +455,7 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
         language::unlocked_if_large(a.numel().saturating_mul(count), || draw_positions(a, count, replacement, g)).map(Tensor::new)
     };
     if level::depth() == 0 {
-        return plain(&weights.array());
+        return plain(&weights.array()?);
     }
     batch::check_random_beside(weights, false)?;
     // The rows of the batch are rows of one table: those of each level that draws for itself, whether or not the weights have its batch
@@ -424,10 +470,10 @@ pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, g: Option<&G
         }
         below = l.inner;
     }
-    let table = below.array();
+    let table = below.array()?;
     let (lead, own) = table.shape().split_at(levels.len());
     let rows: usize = lead.iter().chain(&own[..own.len() - 1]).product();
-    let drawn = plain(&primitives::reshape(&Tensor::new(table.clone()), &[rows, k])?.array())?;
+    let drawn = plain(&primitives::reshape(&Tensor::new(table.clone()), &[rows, k])?.array()?)?;
     let shape: Dims = lead.iter().chain(&own[..own.len() - 1]).copied().chain([count]).collect();
     let drawn = primitives::reshape(&drawn, &shape)?;
     Ok(levels.iter().rev().fold(drawn, |t, l| level::wrap(l, t)))
@@ -489,5 +535,5 @@ pub fn set_state_tensor(g: &Generator, t: &Tensor) -> Result<()> {
             fmt_shape(&t.shape())
         )));
     }
-    g.set_state(&t.array().to_vec::<u8>()?)
+    g.set_state(&t.array()?.to_vec::<u8>()?)
 }

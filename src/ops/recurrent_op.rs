@@ -117,19 +117,19 @@ impl RecurrentLayer {
     fn gradients(&self, cx: &VjpCx<'_>, ins: &[Tensor], grads: &Grads) -> Result<Grads> {
         let dtype = ins[0].dtype();
         let lstm = self.cell.is_lstm();
-        let arrays: SmallVec<[Array; 6]> = ins.iter().map(Tensor::array).collect();
+        let arrays: SmallVec<[Array; 6]> = ins.iter().map(Tensor::array).collect::<Result<_>>()?;
         let shapes = self.request(false).results();
         let given = |at: usize| match &grads[at] {
-            Some(g) => flat(&g.array(), &shapes[at]),
+            Some(g) => flat(&g.array()?, &shapes[at]),
             None => arrays[0].full_beside(&shapes[at], Scalar::Int(0), dtype),
         };
         let mut all: SmallVec<[Array; 12]> = self.results().iter().map(|at| given(*at)).collect::<Result<_>>()?;
-        all.push(flat(&cx.output(0)?.array(), &shapes[0])?);
+        all.push(flat(&cx.output(0)?.array()?, &shapes[0])?);
         if lstm {
-            all.push(cx.output(1)?.array());
+            all.push(cx.output(1)?.array()?);
         }
         if self.cell.kept() > 0 {
-            all.push(cx.output(if lstm { 2 } else { 1 })?.array());
+            all.push(cx.output(if lstm { 2 } else { 1 })?.array()?);
         }
         let mut operands = arrays[1..].iter().cloned().collect::<SmallVec<[Array; 6]>>();
         if self.cell == RecurrentCell::Gru {

@@ -178,7 +178,7 @@ pub fn sum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>
 /// The arithmetic mean over `dims` (all without); nan of nothing.
 pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let to = dtype.unwrap_or(x.dtype());
-    if !to.is_float() {
+    if !to.is_differentiable() {
         let what = if dtype.is_some() { "Optional" } else { "Input" };
         return Err(Error::dtype(format!(
             "mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. Got: {}",
@@ -198,6 +198,9 @@ pub(crate) fn mean_as(x: &Tensor, mean: bool, node: Option<&'static str>) -> Res
 
 /// The sum with nan counted as 0.
 pub fn nansum(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return Err(Error::runtime("nansum on CPU does not support complex inputs"));
+    }
     if !x.dtype().is_float() {
         return sum(x, dims, keepdim, dtype);
     }
@@ -230,12 +233,13 @@ impl Vjp for Prod {
         attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let x = primitives::cast(&cx.input(0)?, g.dtype())?;
+        let x = primitives::conj(&primitives::cast(&cx.input(0)?, g.dtype())?)?;
         if x.rank() == 0 {
             return Ok(one(g.clone()));
         }
         if !scan::has_zero(&x)? {
-            return Ok(one(pw::div(&self.over.restore(&pw::mul(g, &cx.output(0)?)?)?, &x)?));
+            let of_all = pw::mul(g, &primitives::conj(&cx.output(0)?)?)?;
+            return Ok(one(pw::div(&self.over.restore(&of_all)?, &x)?));
         }
         // The product of all other factors, without a division: those before times those after.
         let (flat, dim) = match self.over.mask.iter().position(|m| *m) {
@@ -370,10 +374,11 @@ impl Op for Var {
     fn forward(&self, x: &[&Array]) -> Result<Arrays> {
         let over = &self.over;
         let d = x[0].dtype();
-        let mut out = x[0].reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
+        let mut out = x[0].squares_unrounded(&over.mask, over.keepdim)?;
         if self.root && out.dtype() == DType::F32 && has_infinity(&out)? {
             // The squares are beyond float32; their root need not be.
-            out = x[0].converted(DType::F64)?.reduce_unrounded(Reducer::SquaredDeviations, &over.mask, over.keepdim)?;
+            let wide = x[0].converted(if d.is_complex() { DType::C128 } else { DType::F64 })?;
+            out = wide.squares_unrounded(&over.mask, over.keepdim)?;
         }
         // Nothing has no variance, whatever the divisor.
         with_number(&out, RowId::Div, if over.count() == 0 { 0.0 } else { self.freedom() })?;
@@ -381,11 +386,11 @@ impl Op for Var {
             out.pointwise_into(Func { row: RowId::Sqrt, part: Part::Forward }, out.dtype(), &[&out], &[])?;
         }
         if !self.mean {
-            return Ok(smallvec![out.cast(d)?]);
+            return Ok(smallvec![out.cast(d.row().real)?]);
         }
         let centre = x[0].reduce_unrounded(Reducer::Sum, &over.mask, over.keepdim)?;
         with_number(&centre, RowId::Div, over.count() as f64)?;
-        Ok(smallvec![out.cast(d)?, centre.cast(d)?])
+        Ok(smallvec![out.cast(d.row().real)?, centre.cast(d)?])
     }
     fn saves(&self, _needs: &[bool]) -> Saves {
         if self.root { Saves::NOTHING.input(0).output(0) } else { Saves::NOTHING.input(0) }
@@ -399,7 +404,7 @@ impl Op for Var {
 }
 
 fn spread(x: &Tensor, dims: Option<&[i64]>, correction: f64, keepdim: bool, (root, mean): (bool, bool)) -> Result<Outputs> {
-    if !x.dtype().is_float() {
+    if !x.dtype().is_differentiable() {
         return Err(Error::dtype(format!("std and var only support floating point and complex dtypes, got {}", x.dtype().name())));
     }
     apply(&Var { over: ReducedDims::new(x, dims, keepdim)?, correction, root, mean }, &[x])
@@ -509,7 +514,7 @@ pub(crate) fn shifted(x: &Tensor, dim: usize, by: usize, back: bool, fill: f64) 
     let (start, end) = if back { (0, n - by) } else { (by, n) };
     let rest = view(x, ViewOp::Slice { dim, start, end, step: 1 })?;
     shape[dim] = by;
-    let filled = Tensor::new(x.array().full_beside(&shape, Scalar::Float(fill), x.dtype())?);
+    let filled = Tensor::new(x.memory().full_beside(&shape, Scalar::Float(fill), x.dtype())?);
     join::cat(&if back { [filled, rest] } else { [rest, filled] }, dim as i64)
 }
 

@@ -308,7 +308,7 @@ impl Op for Upsample {
 
 /// uint8: axis by axis from the last on, by weights of 15 bits and with results that are rounded in between, as PyTorch does.
 fn resampled_bytes(x: &Tensor, tables: &[WeightTable]) -> Result<Tensor> {
-    let x = x.array();
+    let x = x.array()?;
     let ImageRows { elements: mut y, first, last } = ImageRows::of(&x.to_device(Device::CPU)?, tables.len())?;
     for (k, table) in tables.iter().enumerate().rev() {
         let (at, mut shape) = (first + k, Dims::from_slice(y.shape()));
@@ -424,7 +424,7 @@ pub fn upsample(x: &Tensor, output: &[i64], mode: &str, align_corners: bool, ant
     apply1_growing(&Upsample { shape, node, back, tables, transposed: false, align_corners: corners, scales }, &[x])
 }
 
-type Factor = Option<f64>;
+type ScaleFactor = Option<f64>;
 
 #[allow(clippy::too_many_arguments, reason = "those of the declared function")]
 fn upsample_by(
@@ -433,9 +433,9 @@ fn upsample_by(
     mode: &str,
     corners: bool,
     antialias: bool,
-    d: Factor,
-    h: Factor,
-    w: Factor,
+    d: ScaleFactor,
+    h: ScaleFactor,
+    w: ScaleFactor,
 ) -> Result<Tensor> {
     upsample(input, size, mode, corners, antialias, [d, h, w])
 }

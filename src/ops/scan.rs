@@ -14,8 +14,11 @@ use crate::error::{Error, Result};
 use crate::layout::DType;
 use smallvec::smallvec;
 
-/// Floats keep their dtype, others give int64.
+/// Floats and complex numbers keep their dtype, others give int64.
 fn scan(x: &Array, kind: ScanKind, dim: usize) -> Result<Array> {
+    if x.dtype().is_wide_unsigned() {
+        return scan(&x.cast(DType::I64)?, kind, dim);
+    }
     Array::request1(Request::Scan(Scan { kind, dim }), &[x], x.shape(), summed(x.dtype()))
 }
 
@@ -75,12 +78,12 @@ impl Vjp for CumProd {
         smallvec![("dim", SavedAttribute::at(self.dim)), ("self", SavedAttribute::Input(0)), ("result", SavedAttribute::Output(0))]
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let x = cx.input(0)?;
+        let x = primitives::conj(&cx.input(0)?)?;
         if x.rank() == 0 || x.numel() == 0 {
             return Ok(one(g.clone()));
         }
         if !has_zero(&x)? {
-            let weighted = pw::mul(g, &cx.output(0)?)?;
+            let weighted = pw::mul(g, &primitives::conj(&cx.output(0)?)?)?;
             let sums = apply1(&CumSum { dim: self.dim, reverse: true }, &[&weighted])?;
             return Ok(one(pw::div(&sums, &x)?));
         }
@@ -127,7 +130,7 @@ struct LogCumSumExp {
 }
 
 impl LogCumSumExp {
-    /// `exp(y[i - 1] - y[i])`: y never falls, so this is at most 1, and nothing below overflows.
+    /// `exp(y[i - 1] - y[i])`: real y never falls, so this is at most 1, and nothing below overflows.
     fn decay(&self, y: &Tensor) -> Result<Tensor> {
         let before = shifted(y, self.dim, 1, true, f64::NEG_INFINITY)?;
         let equal = pw::eq(&before, y)?;
@@ -152,7 +155,7 @@ impl Vjp for LogCumSumExp {
     }
     /// `sum over k >= i of g[k] * exp(x[i] - y[k])`.
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let (x, y) = (cx.input(0)?, cx.output(0)?);
+        let (x, y) = (primitives::conj(&cx.input(0)?)?, primitives::conj(&cx.output(0)?)?);
         if x.rank() == 0 || x.numel() == 0 {
             return Ok(one(g.clone()));
         }
@@ -193,10 +196,10 @@ impl Op for LogCumSumExp {
     }
 }
 
-/// The cumulative `log(sum(exp(x)))` along `dim`, without overflow. Floats only.
+/// The cumulative `log(sum(exp(x)))` along `dim`, without overflow. Floats and complex numbers only.
 pub fn logcumsumexp(x: &Tensor, dim: i64) -> Result<Tensor> {
     let dim = one_dim(x, dim)?;
-    if !x.dtype().is_float() {
+    if !x.dtype().is_differentiable() {
         let dtype = x.dtype().type_name();
         return Err(Error::not_implemented(format!(
             "\"logcumsumexp_out_cpu\" not implemented for '{dtype}': convert the tensor first, as with .float()"
@@ -206,7 +209,7 @@ pub fn logcumsumexp(x: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 declare! {
-    /// The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats only.
+    /// The logarithm of the running sum of `exp(x)` along `dim`, without overflow. Floats and complex numbers only.
     fn logcumsumexp(input: &Tensor, dim: i64) -> Tensor = logcumsumexp;
 }
 
@@ -235,7 +238,7 @@ pub(crate) fn has_zero(x: &Tensor) -> Result<bool> {
         // The values of a batch cannot be read. The general formula is correct for both cases.
         return Ok(true);
     }
-    let a = x.array();
+    let a = x.array()?;
     let all: smallvec::SmallVec<[bool; 8]> = smallvec::SmallVec::from_elem(true, a.rank());
     Ok(!a.truth(true, &all, false)?.first()?.to_bool())
 }

@@ -273,11 +273,11 @@ pub fn matrix_transpose(t: &Tensor) -> Result<Tensor> {
     make_view(t, ViewOp::Transpose(n - 2, n - 1))
 }
 
-/// A matrix transposed (and conjugated, once there are complex numbers).
+/// A matrix transposed and conjugated, a view.
 pub fn adjoint_matrix(t: &Tensor) -> Result<Tensor> {
     match t.rank() {
         0 => Ok(t.clone()),
-        2 => make_view(t, ViewOp::Transpose(0, 1)),
+        2 => primitives::conj_view(&make_view(t, ViewOp::Transpose(0, 1))?),
         n => Err(Error::runtime(format!(
             "tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor. For batches of matrices, consider using tensor.mH"
         ))),

@@ -41,7 +41,7 @@ impl Vjp for Softmax {
         let y = cx.output(0)?;
         if !mode::is_grad_enabled() && g.is_bare() && y.is_bare() {
             // The gradient is not recorded: one fused pass.
-            return Ok(one(Tensor::new(self.run(true, &[&g.array(), &y.array()])?)));
+            return Ok(one(Tensor::new(self.run(true, &[&g.array()?, &y.array()?])?)));
         }
         let total =
             |t: &Tensor| -> Result<Tensor> { if t.rank() == 0 { Ok(t.clone()) } else { sum(t, Some(&[self.dim as i64]), true, None) } };

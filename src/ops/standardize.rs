@@ -262,7 +262,7 @@ impl Normalize {
         };
         for stat in made.iter_mut().skip(1) {
             *stat = if self.is_given() {
-                Tensor::new(stat.array().empty_beside(&stats, stat.dtype())?)
+                Tensor::new(stat.memory().empty_beside(&stats, stat.dtype())?)
             } else {
                 primitives::reshape(stat, &stats)?
             };
@@ -346,10 +346,11 @@ impl Vjp for Normalize {
             // The gradient is not recorded: one or two passes over memory.
             let rstd = if given.is_some() { pw::rsqrt(&pw::add(&stats[1], self.eps)?)? } else { stats[1].clone() };
             let needs_params = wanted.iter().any(Option::is_some);
-            let weight = weight.map(|w| w.array());
+            let weight = weight.map(|w| w.array()).transpose()?;
             // Before another handle of its memory is made. What was converted belongs to nobody else.
             let over = self.mixed && narrow.is_half() || cx.may_write_over(g)?;
-            let made = self.gradients((&g.array(), over), &x.array(), weight.as_ref(), [&stats[0].array(), &rstd.array()], needs_params)?;
+            let made =
+                self.gradients((&g.array()?, over), &x.array()?, weight.as_ref(), [&stats[0].array()?, &rstd.array()?], needs_params)?;
             for (at, made) in std::iter::once(Some(0)).chain(wanted).zip(made) {
                 if let Some(at) = at {
                     let made = if at == 0 { made.cast(narrow)? } else { made.with_layout(Layout::contiguous(&self.param_shape()))? };

@@ -2,7 +2,7 @@
 
 use super::index::{WriteTarget, index_select};
 use super::mask::nonzero;
-use super::order::sort;
+use super::order::{refuse_complex, sort};
 use super::pointwise as pw;
 use super::{gather, join, scan, shape};
 use crate::array::Array;
@@ -83,6 +83,7 @@ fn unsort(number: &Tensor, order: &Tensor) -> Result<Tensor> {
 
 /// The unique elements of all of `x` in ascending order; every nan is one of its own.
 pub fn unique(x: &Tensor) -> Result<Unique> {
+    refuse_complex(x, "unique")?;
     x.values_for_shape("unique")?;
     let flat = primitives::reshape(&x.detach(), &[x.numel()])?;
     let (sorted, order) = sort(&flat, 0, false)?;
@@ -91,6 +92,11 @@ pub fn unique(x: &Tensor) -> Result<Unique> {
     let inverse = primitives::reshape(&unsort(&g.number, &order)?, &x.shape())?;
     let values = chosen(x, &values, "_unique2", "Unique2Backward0")?;
     Ok(Unique { values, inverse, counts: g.counts })
+}
+
+/// The positions that are written with `value`. A position that is named twice gives a value with a gradient that once.
+pub(crate) fn named_once(index: &Tensor, value: &Tensor) -> Result<Tensor> {
+    if value.requires_grad() && index.numel() > 1 && !index.is_batched() { Ok(unique(index)?.values) } else { Ok(index.clone()) }
 }
 
 fn chosen(x: &Tensor, values: &Tensor, name: &'static str, node: &'static str) -> Result<Tensor> {
@@ -121,6 +127,7 @@ fn rows_differ(rows: &Tensor) -> Result<Tensor> {
 
 /// The unique slices along `dim`, in lexicographic order.
 pub fn unique_along(x: &Tensor, dim: i64) -> Result<Unique> {
+    refuse_complex(x, "unique_dim")?;
     let rows = rows_of(x, dim)?;
     let n = rows.shape()[0];
     let order = super::create::arange(Scalar::Int(0), Scalar::Int(n as i64), Scalar::Int(1), None)?;
@@ -146,6 +153,7 @@ fn slices(x: &Tensor, dim: i64, which: &Tensor) -> Result<Tensor> {
 
 /// The elements (slices along `dim`) that differ from their predecessor.
 pub fn unique_consecutive(x: &Tensor, dim: Option<i64>) -> Result<Unique> {
+    refuse_complex(x, if dim.is_some() { "unique_dim" } else { "unique" })?;
     let name = if dim.is_some() { "unique_dim_consecutive" } else { "unique_consecutive" };
     let (g, values, shape) = match dim {
         None => {

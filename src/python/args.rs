@@ -6,12 +6,12 @@ use super::convert::to_python::item_of;
 use super::errors::type_error;
 use super::tensor::PyTensor;
 use crate::autograd::Tensor;
-use crate::layout::Scalar;
+use crate::layout::{Complex, Scalar};
 use crate::ops::pointwise::Arg;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
 /// A Python number as a scalar; None if the object is not a number. As in PyTorch a 0-d tensor is one, unless it requires grad.
@@ -26,11 +26,14 @@ pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if obj.is_instance_of::<PyInt>() {
         return match obj.extract::<i64>() {
             Ok(i) => Ok(Some(Scalar::Int(i))),
-            Err(_) => Err(PyOverflowError::new_err(format!("an integer tensor holds numbers in [-2^63, 2^63 - 1], got {obj}"))),
+            Err(_) => large(obj).map(Some),
         };
     }
     if obj.is_instance_of::<PyFloat>() {
         return Ok(Some(Scalar::Float(obj.extract()?)));
+    }
+    if let Ok(z) = obj.cast::<PyComplex>() {
+        return Ok(Some(Scalar::Complex(Complex { re: z.real(), im: z.imag() })));
     }
     if let Some(t) = as_tensor(obj) {
         return if t.rank() == 0 && !t.requires_grad() { Ok(Some(item_of(t)?.first()?)) } else { Ok(None) };
@@ -42,6 +45,15 @@ pub(super) fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
         }
     }
     Ok(None)
+}
+
+/// A number that int64 does not hold: uint64 may.
+#[cold]
+fn large(obj: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    obj.extract::<u64>().map(Scalar::Unsigned).map_err(|_| {
+        let what = if obj.lt(0).unwrap_or(false) { "can't convert negative int to unsigned" } else { "int too big to convert" };
+        PyOverflowError::new_err(format!("{what}: integers are from -2^63 to 2^64 - 1, got {obj}"))
+    })
 }
 
 /// NumPy's scalars are neither `int` nor `float`, except `float64`, which is a `float`.
@@ -83,6 +95,19 @@ pub(super) fn operand_of<'a>(obj: &'a Bound<'_, PyAny>, function: &str, position
     operand(obj)?.ok_or_else(|| {
         type_error(format!("{function}(): argument '{name}' (position {position}) must be Tensor or Number, not {}", type_name(obj)))
     })
+}
+
+/// A truth value; `bool` is not asked what other objects are worth.
+pub(super) fn flag(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<bool> {
+    match obj.cast::<PyBool>() {
+        Ok(b) => Ok(b.is_true()),
+        Err(_) => Err(type_error(format!("{function}(): argument '{name}' must be bool, not {}", type_name(obj)))),
+    }
+}
+
+/// As `flag`; None is false.
+pub(super) fn optional_flag(obj: &Bound<'_, PyAny>, function: &str, name: &str) -> PyResult<bool> {
+    if obj.is_none() { Ok(false) } else { flag(obj, function, name) }
 }
 
 /// An integer, or anything with `__index__` (0-d integer tensors, NumPy integers).

@@ -11,7 +11,7 @@ use crate::ops::pointwise;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyType};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
 
 // ---- dtype -----------------------------------------------------------------------------------------------------------
 
@@ -45,10 +45,28 @@ impl PyDType {
         self.0.is_float()
     }
 
-    /// Whether the elements are complex numbers: always False.
+    /// Whether the elements are complex numbers.
     #[getter]
     fn is_complex(&self) -> bool {
-        false
+        self.0.is_complex()
+    }
+
+    #[allow(clippy::wrong_self_convention)]
+    /// The dtype of real and imaginary parts; of a dtype without an imaginary part itself.
+    fn to_real(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        dtype_object(py, self.0.row().real)
+    }
+
+    #[allow(clippy::wrong_self_convention)]
+    /// The dtype of complex numbers whose parts hold numbers of this one; of a complex dtype itself.
+    ///
+    /// Raises:
+    ///     RuntimeError: The dtype is one of integers, or bool.
+    fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        match self.0.row().complex {
+            Some(complex) => dtype_object(py, complex),
+            None => Err(runtime(format!("Unknown Complex ScalarType for {}", self.0.type_name()))),
+        }
     }
 
     /// Whether the elements can be negative.
@@ -74,7 +92,7 @@ pub(super) fn dtype_object(py: Python<'_>, d: DType) -> PyResult<Py<PyDType>> {
     }
 }
 
-/// A dtype argument: a dtype, or one of Python's types `float`, `int` and `bool`.
+/// A dtype argument: a dtype, or one of Python's types `float`, `int`, `bool` and `complex`.
 pub(super) fn dtype_of(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<DType> {
     if let Ok(d) = obj.cast::<PyDType>() {
         return Ok(d.get().0);
@@ -88,6 +106,9 @@ pub(super) fn dtype_of(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<DType> {
     }
     if obj.is(py.get_type::<PyBool>()) {
         return Ok(DType::Bool);
+    }
+    if obj.is(py.get_type::<PyComplex>()) {
+        return Ok(DType::C128);
     }
     Err(type_error(format!("{what}: argument 'dtype' must be rgrad.dtype, not {}", super::args::type_name(obj))))
 }
@@ -264,7 +285,9 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
 /// The smallest dtype to which both types can be converted.
 #[pyfunction]
 fn promote_types(py: Python<'_>, type1: &Bound<'_, PyAny>, type2: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
-    dtype_object(py, dtype_of(type1, "promote_types()")?.promote(dtype_of(type2, "promote_types()")?))
+    let (a, b) = (dtype_of(type1, "promote_types()")?, dtype_of(type2, "promote_types()")?);
+    pointwise::no_common(a, b)?;
+    dtype_object(py, a.promote(b))
 }
 
 /// Whether a result of dtype `from_` may be written to a tensor of dtype `to`: not a float to an integer, for example.
@@ -279,7 +302,7 @@ fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
     let a = super::args::operand_of(tensor, "result_type", 1, "tensor")?;
     let b = super::args::operand_of(other, "result_type", 2, "other")?;
-    dtype_object(py, pointwise::promote(&[a, b]))
+    dtype_object(py, pointwise::result_type_of(&[a, b])?)
 }
 
 /// Whether a tensor's dtype is a floating point dtype.
@@ -288,11 +311,10 @@ fn is_floating_point(input: &Bound<'_, PyTensor>) -> bool {
     PyTensor::of(input).dtype().is_float()
 }
 
-/// Whether a tensor's dtype is complex: always False, as rgrad has no complex dtypes.
+/// Whether a tensor's dtype is complex.
 #[pyfunction]
 fn is_complex(input: &Bound<'_, PyTensor>) -> bool {
-    let _ = input;
-    false
+    PyTensor::of(input).dtype().is_complex()
 }
 
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {

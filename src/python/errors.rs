@@ -11,10 +11,11 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// Kind, class name, the built-in base class that a PyTorch user would catch, and when it is raised.
-const CLASSES: [(ErrorKind, &str, &str, &str); 10] = [
+const CLASSES: [(ErrorKind, &str, &str, &str); 11] = [
     (ErrorKind::Shape, "ShapeError", "RuntimeError", "Sizes do not fit each other or the operation."),
     (ErrorKind::DType, "DTypeError", "RuntimeError", "Dtypes do not fit each other or the operation."),
     (ErrorKind::Graph, "GraphError", "RuntimeError", "A backward pass or a record of operations is not possible."),
+    (ErrorKind::LinearAlgebra, "LinAlgError", "RuntimeError", "A matrix has no decomposition of the wanted kind, or no inverse."),
     (ErrorKind::Runtime, "OperationError", "RuntimeError", "An operation cannot be done for another reason, which the message says."),
     (ErrorKind::Index, "OutOfRangeError", "IndexError", "An index or a dimension is out of range."),
     (ErrorKind::Value, "ArgumentValueError", "ValueError", "An argument has a value that the function does not take."),
@@ -30,22 +31,23 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     let builtins = py.import("builtins")?;
     let make = builtins.getattr("type")?;
-    let namespace = |doc: &str| -> PyResult<Bound<'_, PyDict>> {
+    let namespace = |module: &str, doc: &str| -> PyResult<Bound<'_, PyDict>> {
         let d = PyDict::new(py);
-        d.set_item("__module__", "rgrad")?;
+        d.set_item("__module__", module)?;
         d.set_item("__doc__", doc)?;
         Ok(d)
     };
     let base = make.call1((
         "RgradError",
         (py.get_type::<PyException>(),),
-        namespace("Base of every error that rgrad itself raises; each also derives from the builtin that PyTorch raises.")?,
+        namespace("rgrad", "Base of every error that rgrad itself raises; each also derives from the builtin that PyTorch raises.")?,
     ))?;
     m.add("RgradError", &base)?;
     let mut types = Vec::new();
-    for (_, name, builtin, doc) in CLASSES {
+    for (kind, name, builtin, doc) in CLASSES {
+        let module = if kind == ErrorKind::LinearAlgebra { "rgrad.linalg" } else { "rgrad" };
         let bases = PyTuple::new(py, [base.clone(), builtins.getattr(builtin)?])?;
-        let class = make.call1((name, bases, namespace(doc)?))?.cast_into::<PyType>()?;
+        let class = make.call1((name, bases, namespace(module, doc)?))?.cast_into::<PyType>()?;
         m.add(name, &class)?;
         types.push(class.unbind());
     }

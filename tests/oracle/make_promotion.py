@@ -14,6 +14,8 @@ from typing import Any
 import torch
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool")
+# Of these the tables of dtypes are stored, not those of operations.
+MORE = ("complex32", "complex64", "complex128", "uint16", "uint32", "uint64")
 NUMBERS: dict[str, Any] = {"bool": True, "int": 1, "float": 1.0}
 BINARY = [
     "add",
@@ -175,6 +177,14 @@ def outcome(f: Callable[[], Any]) -> str:
     return ",".join(str(o.dtype).removeprefix("torch.") for o in outs)
 
 
+def promoted(f: Callable[[], Any]) -> str:
+    """The name of a dtype, or the type of the error."""
+    try:
+        return str(f()).removeprefix("torch.")
+    except RuntimeError:
+        return "RuntimeError"
+
+
 def operand(key: str) -> Any:
     kind, name = key.split(":")
     if kind == "number":
@@ -209,11 +219,22 @@ def main() -> None:
         }
         for e in expressions
     }
-    dtypes = [(a, b) for a in DTYPES for b in DTYPES]
+    dtypes = [(a, b) for a in DTYPES + MORE for b in DTYPES + MORE]
+    numbers_with_complex: dict[str, Any] = {**NUMBERS, "complex": 1j}
     data = {
         "torch": torch.__version__,
         "types": {
-            f"{a} {b}": str(torch.promote_types(getattr(torch, a), getattr(torch, b))).removeprefix("torch.")
+            f"{a} {b}": promoted(lambda a=a, b=b: torch.promote_types(getattr(torch, a), getattr(torch, b)))
+            for a, b in dtypes
+        },
+        "with_numbers": {
+            f"{kind}:{d} {n}": promoted(lambda kind=kind, d=d, v=v: torch.result_type(operand(f"{kind}:{d}"), v))
+            for kind in ("tensor", "0-d")
+            for d in DTYPES + MORE
+            for n, v in numbers_with_complex.items()
+        },
+        "with_0-d": {
+            f"{a} {b}": promoted(lambda a=a, b=b: torch.result_type(operand(f"tensor:{a}"), operand(f"0-d:{b}")))
             for a, b in dtypes
         },
         "can_cast": {f"{a} {b}": torch.can_cast(getattr(torch, a), getattr(torch, b)) for a, b in dtypes},

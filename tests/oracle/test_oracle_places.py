@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+# An attribute of torch only when it has been imported, by whatever test comes first.
+importlib.import_module("torch.onnx")
 # Attributes of their packages only after this.
 for late in ("nn.utils.prune", "utils.benchmark", "utils.flop_counter", "utils.tensorboard"):
     importlib.import_module(f"torch.{late}")
@@ -27,8 +29,10 @@ def test_names_at_the_top_level() -> None:
     """All of them are PyTorch's or have a reason; none of PyTorch's own is listed with one."""
     assert public(rgrad) - public(torch) == set(OWN)
     assert [name for name, reason in OWN.items() if len(reason) < 20] == []
-    # `import *` gives what can be seen.
-    assert public(rgrad) - set(rgrad.__all__) == set()
+    # `import *` gives what can be seen, but not the package's own name, in PyTorch either.
+    assert public(rgrad) - set(rgrad.__all__) == {"torch"}
+    assert "torch" not in torch.__all__
+    assert rgrad.torch is rgrad
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
@@ -52,6 +56,8 @@ def test_the_native_module_has_no_other_names() -> None:
 # Public modules and names in them that PyTorch does not have, with the reason.
 OWN_MODULES = {
     "rgrad.autograd.backward": "torch.autograd has it in its __init__",
+    "rgrad.compat": "rgrad under PyTorch's name",
+    "rgrad.compat.pytest": "a plugin of pytest",
     "rgrad.env": "a command: torch.utils.collect_env",
     "rgrad.func.debug": "torch.func is one file, over torch._functorch",
     "rgrad.func.functionalize": "torch.func is one file, over torch._functorch",
@@ -61,6 +67,7 @@ OWN_MODULES = {
     "rgrad.func.reverse": "torch.func is one file, over torch._functorch",
     "rgrad.memory": "reports and recordings of memory on every device",
     "rgrad.profile": "a command",
+    "rgrad.run": "a command",
     "rgrad.utils.benchmark.callgrind": "torch.utils.benchmark.utils.valgrind_wrapper has it",
     "rgrad.utils.benchmark.compare": "torch.utils.benchmark.utils has it",
     "rgrad.utils.benchmark.measurement": "torch.utils.benchmark.utils.common has it",
@@ -85,8 +92,14 @@ OWN_NAMES = {
         "module_calls",
     },
     "rgrad.nn.utils.clip_grad": {"clip_grads_with_norm_", "get_total_norm"},
-    "rgrad.ops": {"OpOverload", "OpOverloadPacket"},
+    "rgrad.export": {"ConstantArgument", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "TensorArgument"},
+    "rgrad.library": {"OpCheckError"},
+    "rgrad.nn.parallel.data_parallel": {"scatter"},
+    "rgrad.onnx": {"is_onnxrt_backend_supported"},
+    "rgrad.onnx.utils": {"is_in_onnx_export"},
+    "rgrad.ops": {"OpOverload", "OpOverloadPacket", "load_library"},
     "rgrad.optim": {"optimizer"},
+    "rgrad.utils.cpp_extension": {"BuildExtension"},
 }
 
 
@@ -94,6 +107,8 @@ def modules() -> list[str]:
     return [name for name in sources() if not any(part.startswith("_") for part in name.split("."))]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.filterwarnings("ignore:.torch.jit.interface:DeprecationWarning")
 @pytest.mark.parametrize("name", modules())
 def test_modules_and_their_public_names_are_where_pytorch_has_them(name: str) -> None:
     theirs = name.replace("rgrad", "torch", 1)

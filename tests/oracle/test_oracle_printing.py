@@ -51,6 +51,10 @@ def values(shape: tuple[int, ...]) -> Iterator[np.ndarray]:
     yield np.asarray(normal, dtype=np.float16)
     yield np.asarray(r.randint(0, 255, size=shape), dtype=np.uint8)
     yield np.asarray(normal * 1e-6, dtype=np.float32)
+    yield np.asarray(normal + 1j * share)
+    yield np.asarray(normal - 1e6j * r.randint(-3, 3, size=shape), dtype=np.complex64)
+    special = np.stack([np.where(share < 0.5, np.nan, normal), np.where(share < 0.7, -np.inf, -0.0)], -1)
+    yield np.asarray(special.view(np.complex128)[..., 0])
 
 
 @pytest.fixture(autouse=True)

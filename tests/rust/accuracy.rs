@@ -18,6 +18,8 @@ type Bound = fn(f64, f64) -> f64;
 const BOUNDS: &[(RowId, &str, Bound)] = &[
     // A root and a quotient.
     (RowId::Rsqrt, "1.5", |_, _| 1.5),
+    // A product with a logarithm.
+    (RowId::Entr, "2", |_, _| 2.0),
     (RowId::Hardsigmoid, "1.5", |_, _| 1.5),
     (RowId::Hardswish, "3, and half the least number", |_, y| 3.0 + absolute(0.5 * MIN_ELEMENTS, y)),
     // The odds are rounded, and their logarithm is 0 where they are 1.
@@ -26,6 +28,8 @@ const BOUNDS: &[(RowId, &str, Bound)] = &[
     (RowId::Elu, "4", |_, _| 4.0),
     (RowId::Celu, "3", |_, _| 3.0),
     // Without AVX-512 the argument of the exponential is rounded, which counts more the larger it is.
+    // So is that of the complement of the error function.
+    (RowId::Ndtr, "2 + x^2", |x, _| 2.0 + x * x),
     (RowId::Gelu, "3 + 2 x^2", |x, _| 3.0 + 2.0 * x * x),
     // The argument of the sigmoid is of the third order, and rounded thrice.
     (RowId::GeluTanh, "4 + 4 abs(x) + x^4", |x, _| 4.0 + 4.0 * x.abs() + x.powi(4)),

@@ -29,7 +29,7 @@ pub fn leaf(data: &[f64], shape: &[usize]) -> Tensor {
 }
 
 pub fn to_vec(t: &Tensor) -> Vec<f64> {
-    t.array().to_vec().unwrap()
+    t.array().unwrap().to_vec().unwrap()
 }
 
 /// Gradients of a scalar at the inputs; zeros where there is none.

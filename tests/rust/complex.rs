@@ -125,8 +125,8 @@ impl Field for C {
     fn im(self) -> R {
         R(self.im)
     }
-    fn of_im(im: R) -> C {
-        C { re: 0.0, im: im.0 }
+    fn turned(self) -> C {
+        I * self
     }
     fn angle(self) -> R {
         R(self.im.atan2(self.re))
@@ -256,6 +256,27 @@ fn derivatives_in_complex_numbers_agree_with_differences() {
     }
 }
 
+/// The gradient by an operand of a holomorphic row is linear in the cotangent over complex numbers; of no other row it is.
+#[test]
+fn holomorphic_rows_say_so() {
+    for row in RowId::ALL {
+        let (Some(c), info) = (in_complex(*row), row.info()) else { continue };
+        if info.output() != Output::Same {
+            continue;
+        }
+        let p = params(*row);
+        let mut linear = true;
+        for x in complex_points(*row) {
+            let y = (c.f)(&x, &p);
+            for i in (0..x.len()).filter(|i| info.differentiable() >> i & 1 == 1) {
+                let [one, turned] = [C::real(1.0), I].map(|g| (c.vjp)(i, &g, &x, &y, &p));
+                linear &= (turned - I * one).size() <= 1e-9 * (1.0 + one.size());
+            }
+        }
+        assert_eq!(info.holomorphic, linear, "{}", info.name);
+    }
+}
+
 #[test]
 fn real_results_say_so() {
     use rgrad::rows::Func;
@@ -271,4 +292,41 @@ fn real_results_say_so() {
             assert_eq!(Func::forward(*row).out_dtype(d), want);
         }
     }
+}
+
+/// The CPU's kernels against the complex type of this file, whose functions are other ones.
+#[test]
+fn the_kernels_of_the_cpu_agree() {
+    use rgrad::array::Array;
+    use rgrad::layout::{Complex64, DType, Scalar};
+    use rgrad::rows::Func;
+    let mut seen = 0;
+    for row in RowId::ALL {
+        let (Some(c), info) = (in_complex(*row), row.info()) else { continue };
+        let func = Func::forward(*row);
+        for (dtype, close) in [(DType::C64, 2e-6), (DType::C128, 1e-12)] {
+            let points = complex_points(*row);
+            let operands: Vec<Array> = (0..info.arity())
+                .map(|k| {
+                    let z: Vec<Complex64> = points.iter().map(|x| Complex64::new(x[k].re, x[k].im)).collect();
+                    Array::from_slice(&z, &[z.len()]).unwrap().cast(func.in_dtype(k, dtype)).unwrap()
+                })
+                .collect();
+            let numbers: Vec<Scalar> = info.sample_params.iter().map(|p| Scalar::Float(*p)).collect();
+            let made = Array::pointwise(func, dtype, func.out_dtype(dtype), &operands.iter().collect::<Vec<_>>(), &numbers).unwrap();
+            for (x, got) in points.iter().zip(made.cast(DType::C128).unwrap().to_vec::<Complex64>().unwrap()) {
+                // The operands as the dtype holds them, which matters where a function is steep.
+                let seen: Vec<C> = if dtype == DType::C64 {
+                    x.iter().map(|z| C { re: f64::from(z.re as f32), im: f64::from(z.im as f32) }).collect()
+                } else {
+                    x.clone()
+                };
+                let want = (c.f)(&seen, &params(*row));
+                let off = (C { re: got.re, im: got.im } - want).size();
+                assert!(off <= close * (1.0 + want.size()), "{} of {x:?} in {dtype}: {got} and {want:?}", info.name);
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 80, "{seen}");
 }

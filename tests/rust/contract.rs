@@ -20,7 +20,7 @@ static DEVICE: LazyLock<Device> = LazyLock::new(|| Device::register("reference",
 pub fn array(shape: &[usize], dtype: DType, seed: usize) -> Array {
     let v: Vec<f64> =
         values(shape.iter().product(), seed).into_iter().map(|v| if dtype.is_float() { v } else { (v * 4.0).round() }).collect();
-    let v: Vec<f64> = if dtype == DType::U8 { v.into_iter().map(f64::abs).collect() } else { v };
+    let v: Vec<f64> = if !dtype.is_signed() && dtype != DType::Bool { v.into_iter().map(f64::abs).collect() } else { v };
     Array::from_slice(&v, shape).unwrap().cast(dtype).unwrap()
 }
 
@@ -54,8 +54,15 @@ fn same(what: &str, here: &Result<Vec<Array>>, there: &Result<Vec<Array>>) {
             assert_eq!(a.len(), b.len());
             for (a, b) in a.iter().zip(b) {
                 assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()), "{what}");
-                let (x, y) = (a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
-                let close = match a.dtype() {
+                let parts = |a: &Array| {
+                    if a.dtype().is_complex() {
+                        a.with_parts(a.layout().as_pairs().unwrap(), a.dtype().row().real).unwrap()
+                    } else {
+                        a.clone()
+                    }
+                };
+                let (x, y) = (parts(a).to_vec::<f64>().unwrap(), parts(b).to_vec::<f64>().unwrap());
+                let close = match a.dtype().row().real {
                     DType::F16 => 2e-3,
                     DType::BF16 => 1.6e-2,
                     DType::F32 => 2e-5,
@@ -86,7 +93,7 @@ pub fn one(made: Result<Array>) -> Result<Vec<Array>> {
 
 #[test]
 pub fn reductions_scans_and_sorting() {
-    for dtype in DType::ALL {
+    for dtype in DType::ALL.into_iter().filter(|d| !d.is_complex() && !d.is_wide_unsigned()) {
         for x in layouts(&[3, 4, 5], dtype, 1) {
             for reduced in [[true; 3], [false, true, false], [true, false, true], [false; 3]] {
                 for keepdim in [false, true] {
@@ -278,7 +285,8 @@ pub fn attention() {
 pub fn copies_fills_triangles_and_products() {
     for dtype in DType::ALL {
         for x in layouts(&[4, 6], dtype, 2) {
-            for to in DType::ALL {
+            // What is below 0 is above int64 in uint64, which the reference backend cannot say.
+            for to in DType::ALL.into_iter().filter(|to| *to != DType::U64 || !dtype.is_signed()) {
                 both("cast", &[&x], |i| one(i[0].cast(to)));
             }
             both("flip", &[&x], |i| one(i[0].flip(&[0, 1])));
@@ -292,6 +300,9 @@ pub fn copies_fills_triangles_and_products() {
                 });
             }
             both("fill", &[&x], |i| one(i[0].full_beside(&[2, 2], Scalar::Int(3), i[0].dtype())));
+            if dtype.is_complex() || dtype.is_wide_unsigned() {
+                continue;
+            }
             let y = array(&[2, 6, 3], dtype, 3);
             both("matmul", &[&x, &y], |i| one(i[0].matmul(i[1], (false, false))));
         }
@@ -346,7 +357,8 @@ pub fn losses() {
 #[test]
 pub fn every_row_over_strides_and_broadcast() {
     for row in RowId::ALL {
-        for compute in DType::ALL {
+        // Complex numbers are in `complex.rs`; of wide unsigned integers `ops` lets few rows through.
+        for compute in DType::ALL.into_iter().filter(|d| !d.is_complex() && !d.is_wide_unsigned()) {
             let func = Func::forward(*row);
             let x = array(&[3, 4], compute, 11);
             if !x.has_row(func, compute) {

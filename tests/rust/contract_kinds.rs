@@ -1,6 +1,6 @@
 //! Every kind of request is compared with the reference backend.
 
-use super::{contract, contract_images, contract_random, contract_recurrence, reference};
+use super::{contract, contract_factor, contract_fft, contract_images, contract_random, contract_recurrence, reference};
 use rgrad_kernels::call::RequestKind;
 
 /// The test that compares this kind. None: a custom kernel is whatever a user makes it, and runs on the CPU alone.
@@ -30,8 +30,10 @@ fn tested_by(kind: RequestKind) -> Option<(&'static str, fn())> {
         RequestKind::Pool => of!(contract_images::pooling),
         RequestKind::Resample => of!(contract_images::other_sizes),
         RequestKind::GridSample => of!(contract_images::grids),
+        RequestKind::Factor => of!(contract_factor::factorisations),
         RequestKind::Recurrent => of!(contract_recurrence::recurrent_layers),
         RequestKind::IndexRead | RequestKind::IndexWrite | RequestKind::Gather | RequestKind::Scatter => of!(contract::positions),
+        RequestKind::Fft => of!(contract_fft::fourier_transforms),
         RequestKind::Random => of!(contract_random::random_numbers),
         RequestKind::Custom => return None,
     };

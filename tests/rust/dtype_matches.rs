@@ -12,7 +12,7 @@ const LISTED: [(&str, usize, &str); 8] = [
     ("kernels/backend/cpu/conv/compute.rs", 1, "convolutions load halves in their loops"),
     ("kernels/backend/cpu/elem.rs", 2, "the rows: what is computed in int32 and in float32"),
     ("kernels/backend/cpu/matmul/compute.rs", 3, "products of floats load halves in their loops"),
-    ("kernels/backend/cpu/special/mod.rs", 1, "two instances, and a refusal"),
+    ("kernels/backend/cpu/random/rejection.rs", 1, "two instances, and a refusal"),
     ("kernels/backend/wgpu/conv/mod.rs", 1, "numbers of two words in buffers of words"),
     ("kernels/backend/wgpu/wgsl/packed.rs", 1, "halves in buffers: WGSL has a type for one of the two"),
     ("kernels/layout/elem.rs", 1, "the rows: the Rust type of each dtype's elements"),

@@ -1,7 +1,7 @@
 //! The loops around the rows: every stride pattern, dtype and instruction set against one element at a time.
 
 use proptest::prelude::*;
-use rgrad::layout::{BF16, DType, Element, F16, Number, Scalar, by_element};
+use rgrad::layout::{BF16, Complex64, DType, Element, F16, Number, Scalar, by_element};
 use rgrad::rows::{DTypeRule, RowId};
 use rgrad_kernels::backend::cpu::copy::{copy, fill};
 use rgrad_kernels::backend::cpu::pointwise::{Func, StridedOperand, has_kernel, run, run_at};
@@ -45,6 +45,10 @@ impl Memory {
                 Number::I64 => T::of_i64((v % 1000) | 1),
                 Number::F32 => T::of_f64(f64::from((v % 4001) as f32 / 1000.0 - 2.0)),
                 Number::F64 => T::of_f64((v % 4001) as f64 / 1000.0 - 2.0),
+                Number::C64 | Number::C128 => {
+                    let part = |v: i64| f64::from((v % 4001) as f32 / 1000.0 - 2.0);
+                    T::of_scalar(Scalar::Complex(Complex64::new(part(v), part(v.wrapping_mul(31)))))
+                }
             };
             // SAFETY: `i` is below the length that was asked for.
             unsafe { self.ptr_mut().cast::<<T as Element>::Raw>().add(i).write(x.raw()) }
@@ -100,13 +104,13 @@ fn rows_for(dtype: DType) -> Vec<RowId> {
         .iter()
         .copied()
         .filter(|r| match r.info().rule {
-            DTypeRule::Float | DTypeRule::FloatOnly | DTypeRule::FloatElseSame => dtype.is_float(),
+            DTypeRule::Float | DTypeRule::FloatOnly | DTypeRule::FloatElseSame => dtype.is_differentiable(),
             DTypeRule::Any | DTypeRule::Compare | DTypeRule::Logic => true,
             DTypeRule::NoBool | DTypeRule::Subtract | DTypeRule::Negate | DTypeRule::BoolAsInt => dtype != DType::Bool,
-            DTypeRule::Bitwise => !dtype.is_float(),
-            DTypeRule::Shift => !dtype.is_float() && dtype != DType::Bool,
+            DTypeRule::Bitwise => !dtype.is_differentiable(),
+            DTypeRule::Shift => !dtype.is_differentiable() && dtype != DType::Bool,
         })
-        .filter(|r| r.info().computes(false) || dtype.is_float())
+        .filter(|r| r.info().computes(dtype.category()))
         .collect()
 }
 
@@ -445,8 +449,8 @@ fn large_tensors_are_split_without_seams() {
 }
 
 fn copied(from: DType, to: DType, value: Scalar) -> Vec<u8> {
-    let (mut a, mut b) = (0u64, 0u64);
-    // SAFETY: one element of at most 8 bytes each.
+    let (mut a, mut b) = (0u128, 0u128);
+    // SAFETY: one element of at most 16 bytes each.
     unsafe {
         fill(from, &[], &raw mut a as *mut u8, &[], value);
         copy(from, to, &[], &raw const a as *const u8, &[], &raw mut b as *mut u8, &[]);
@@ -475,7 +479,7 @@ fn casts_are_those_of_pytorch() {
 
 #[test]
 fn integers_keep_their_low_bits_in_every_pair_of_dtypes() {
-    for from in DType::ALL.into_iter().filter(|d| !d.is_float()) {
+    for from in DType::ALL.into_iter().filter(|d| !d.is_differentiable()) {
         let (low, high) = from.integers().unwrap_or((0, 1));
         for v in [low, low.saturating_add(1), -129, -1, 0, 1, 100, 127, 128, 200, 255, 256, 32_767, 32_768, 65_537, high - 1, high] {
             if !(low..=high).contains(&v) {
@@ -488,6 +492,7 @@ fn integers_keep_their_low_bits_in_every_pair_of_dtypes() {
                     DType::BF16 => BF16::from_f32(v as f32).0.to_ne_bytes().to_vec(),
                     DType::F32 => (v as f32).to_ne_bytes().to_vec(),
                     DType::F64 => (v as f64).to_ne_bytes().to_vec(),
+                    _ if to.is_complex() => Scalar::Int(v).to_bytes(to)[..to.size()].to_vec(),
                     // The first bytes, on the little-endian machines that there are.
                     _ => v.to_le_bytes()[..to.size()].to_vec(),
                 };
@@ -538,7 +543,7 @@ proptest! {
         let mut written = std::collections::HashSet::new();
         for at in indices(&shape) {
             let (s, d) = (offset(&at, &ss), offset(&at, &ds));
-            let mut want = 0u64;
+            let mut want = 0u128;
             // SAFETY: one element.
             unsafe {
                 let src = src.ptr().offset(s * from.size() as isize);

@@ -368,6 +368,7 @@ impl Backend for Reference {
                     }
                 }
             }
+            Request::Fft(f) => super::reference_fft::fft(f, &view(ins, 0)?, &out),
             Request::Sort(s) => {
                 let x = view(ins, 0)?;
                 for at in rows(x.v.shape, s.dim) {
@@ -457,6 +458,26 @@ impl Backend for Reference {
                 for (to, made) in outs.iter().flatten().zip(made) {
                     let to = X { v: *to };
                     indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, F(v)));
+                }
+            }
+            #[allow(clippy::type_complexity)]
+            Request::Factor(f) => {
+                let views = (0..ins.len()).map(|k| Ok(view(ins, k)?.v)).collect::<Result<Vec<View<'_>>>>()?;
+                let seen = |all: &[View<'_>]| all.iter().map(|v| Some((v.shape.to_vec(), v.dtype))).collect::<Vec<_>>();
+                let (from, to) = (seen(&views), seen(&outs.iter().flatten().copied().collect::<Vec<_>>()));
+                let borrowed = |all: &[Option<(Vec<usize>, DType)>], f: &mut dyn FnMut(&[Option<(&[usize], DType)>])| {
+                    f(&all.iter().map(|s| s.as_ref().map(|(s, d)| (&s[..], *d))).collect::<Vec<_>>());
+                };
+                let mut sizes = None;
+                borrowed(&from, &mut |i| borrowed(&to, &mut |o| sizes = f.sizes(i, o)));
+                let sizes = sizes.ok_or_else(|| wrong("other sizes"))?;
+                let count = views[0].shape[..views[0].shape.len() - 2].iter().product();
+                let operands: Vec<Vec<f64>> = views.iter().map(|v| X { v: *v }.all().into_iter().map(|v| v.f()).collect()).collect();
+                let made =
+                    super::reference_factor::outputs(f, sizes, count, &operands).ok_or_else(|| wrong("vectors that are not unique"))?;
+                for (to, made) in outs.iter().flatten().zip(made) {
+                    let to = X { v: *to };
+                    indices(to.v.shape).zip(made).for_each(|(i, v)| to.put(&i, if to.v.dtype == DType::I32 { I(v as i64) } else { F(v) }));
                 }
             }
             Request::Matmul(_) => {

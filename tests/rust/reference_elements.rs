@@ -1,7 +1,7 @@
 //! Elements of the reference backend: how they are read, written and walked over.
 
 use rgrad_kernels::backend::contract::{DeviceMemory, Memory, View};
-use rgrad_kernels::layout::{BF16, DType, F16};
+use rgrad_kernels::layout::{BF16, Complex32, Complex64, ComplexHalf, DType, Element, F16, Scalar};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::cmp::Ordering;
@@ -46,33 +46,47 @@ pub fn start(m: Memory<'_>) -> *mut u8 {
 pub enum V {
     I(i64),
     F(f64),
+    Z(Complex64),
 }
-use V::{F, I};
+use V::{F, I, Z};
 
 impl V {
     pub fn f(self) -> f64 {
         match self {
             I(i) => i as f64,
             F(f) => f,
+            Z(z) => z.re,
         }
     }
     pub fn i(self) -> i64 {
         match self {
             I(i) => i,
             F(f) => f as i64,
+            Z(z) => z.re as i64,
         }
     }
+    pub fn z(self) -> Complex64 {
+        if let Z(z) = self { z } else { Complex64::new(self.f(), 0.0) }
+    }
     pub fn is_true(self) -> bool {
-        self.f() != 0.0
+        self.z() != Complex64::new(0.0, 0.0)
     }
     pub fn is_nan(self) -> bool {
         self.f().is_nan()
     }
     pub fn plus(self, o: V) -> V {
-        if let (I(a), I(b)) = (self, o) { I(a.wrapping_add(b)) } else { F(self.f() + o.f()) }
+        match (self, o) {
+            (I(a), I(b)) => I(a.wrapping_add(b)),
+            (Z(_), _) | (_, Z(_)) => Z(self.z() + o.z()),
+            _ => F(self.f() + o.f()),
+        }
     }
     pub fn times(self, o: V) -> V {
-        if let (I(a), I(b)) = (self, o) { I(a.wrapping_mul(b)) } else { F(self.f() * o.f()) }
+        match (self, o) {
+            (I(a), I(b)) => I(a.wrapping_mul(b)),
+            (Z(_), _) | (_, Z(_)) => Z(self.z() * o.z()),
+            _ => F(self.f() * o.f()),
+        }
     }
     /// nan is larger than everything.
     pub fn order(self, o: V) -> Ordering {
@@ -89,6 +103,13 @@ impl V {
 
 /// # Safety
 /// There is an element.
+unsafe fn element<T: Element>(p: *const u8) -> Complex64 {
+    // SAFETY: the caller's.
+    unsafe { p.cast::<T>().read() }.to_scalar().to_complex()
+}
+
+/// # Safety
+/// There is an element.
 pub unsafe fn get(p: *const u8, dtype: DType) -> V {
     // SAFETY: the caller's.
     unsafe {
@@ -98,6 +119,9 @@ pub unsafe fn get(p: *const u8, dtype: DType) -> V {
             DType::BF16 => F(f64::from(p.cast::<BF16>().read().to_f32())),
             DType::F32 => F(f64::from(*p.cast::<f32>())),
             DType::F64 => F(*p.cast()),
+            DType::C32 => Z(element::<ComplexHalf>(p)),
+            DType::C64 => Z(element::<Complex32>(p)),
+            DType::C128 => Z(element::<Complex64>(p)),
             _ => {
                 // The low bytes, with the sign above.
                 let (mut bytes, free) = ([0; 8], 64 - 8 * dtype.size());
@@ -120,6 +144,9 @@ pub unsafe fn put(p: *mut u8, dtype: DType, v: V) {
             DType::BF16 => *p.cast() = BF16::from_f32(v.f() as f32),
             DType::F32 => *p.cast() = v.f() as f32,
             DType::F64 => *p.cast() = v.f(),
+            DType::C32 => *p.cast() = ComplexHalf::of_scalar(Scalar::Complex(v.z())),
+            DType::C64 => *p.cast() = Complex32::of_scalar(Scalar::Complex(v.z())),
+            DType::C128 => *p.cast() = v.z(),
             _ => std::ptr::copy_nonoverlapping(v.i().to_le_bytes().as_ptr(), p, dtype.size()),
         }
     }

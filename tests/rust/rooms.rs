@@ -174,7 +174,7 @@ fn naming(room: &str, word: &str) -> Vec<String> {
 #[test]
 fn differentiation_knows_few_operations_by_name() {
     // Those that it needs itself, and those that the scalar language over tensors is made of.
-    assert_eq!(naming("autograd", "RowId::"), ["dispatch/pointwise.rs", "primitives.rs"]);
+    assert_eq!(naming("autograd", "RowId::"), ["complex_parts.rs", "dispatch/expr.rs", "dispatch/pointwise.rs", "primitives.rs"]);
 }
 
 #[test]

@@ -134,6 +134,9 @@ impl Analytic for Traced {
 }
 
 impl Real for Traced {
+    fn special(row: RowId, x: &[Self]) -> Self {
+        Traced::of(row, &x.iter().collect::<Vec<_>>())
+    }
     unary! { erf Erf erfc Erfc }
     binary! { atan2 Atan2 hypot Hypot copysign Copysign }
 }
@@ -227,7 +230,8 @@ fn second_derivatives_agree_with_differences() {
                 let y = Traced(Rc::new(Cell { value: y, made: Some((row, xs.clone(), ps.clone())) }));
                 let first = row.vjp(i, &g, &xs, &y, &ps);
                 for j in 0..x.len() {
-                    if info.differentiable() >> j & 1 == 0 {
+                    let refused = matches!((row, i, j), (RowId::Igamma | RowId::Igammac, 0, 0) | (RowId::StandardGammaGrad, _, 0));
+                    if refused || info.differentiable() >> j & 1 == 0 {
                         continue;
                     }
                     let want = slope(

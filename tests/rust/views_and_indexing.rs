@@ -2,9 +2,10 @@
 
 use super::common::{check, tensor, to_vec};
 use rgrad::array::{Array, IndexPlan};
-use rgrad::autograd::Tensor;
+use rgrad::autograd::{Tensor, primitives};
 use rgrad::error::ErrorKind;
-use rgrad::layout::{DType, Scalar};
+use rgrad::layout::{Complex64, DType, Scalar};
+use rgrad::ops::complex;
 use rgrad::ops::diagonal;
 use rgrad::ops::gather::{self, Reduce};
 use rgrad::ops::index::{self, WriteTarget};
@@ -178,7 +179,7 @@ fn random_numbers_depend_on_the_seed_alone() {
         let g = Generator::new(5);
         let a = random::sample(&[100_003], DType::F32, Dist::Normal { mean: 0.0, std: 1.0 }, Some(&g)).unwrap();
         let p = random::randperm(1000, DType::I64, Some(&g)).unwrap();
-        (a.array().to_vec::<f32>().unwrap(), p.array().to_vec::<i64>().unwrap())
+        (a.array().unwrap().to_vec::<f32>().unwrap(), p.array().unwrap().to_vec::<i64>().unwrap())
     };
     let (one, order) = draw(1);
     assert!(draw(2) == (one.clone(), order.clone()) && draw(7) == (one, order.clone()));
@@ -192,4 +193,19 @@ fn random_numbers_depend_on_the_seed_alone() {
     let again = random::sample(&[4], DType::F64, Dist::Uniform { from: 0.0, to: 1.0 }, Some(&g)).unwrap();
     assert_eq!(to_vec(&first), to_vec(&again));
     assert!(random::sample(&[2], DType::I64, Dist::Normal { mean: 0.0, std: 1.0 }, None).is_err());
+}
+
+#[test]
+fn a_lazy_conjugate_shares_memory_and_is_computed_when_it_is_read() {
+    let c = |re: f64, im: f64| Complex64::new(re, im);
+    let x = Tensor::new(Array::from_slice(&[c(1.0, 2.0), c(3.0, -4.0)], &[2]).unwrap());
+    let y = complex::conj(&x).unwrap();
+    let values = |t: &Tensor| t.array().unwrap().to_vec::<Complex64>().unwrap();
+    assert!(y.is_conj() && y.memory().ptr() == x.memory().ptr() && y.base().is_some_and(|b| b.same(&x)));
+    assert_eq!(values(&y), [c(1.0, -2.0), c(3.0, 4.0)]);
+    primitives::copy_(&y, &x).unwrap();
+    assert_eq!(values(&x), [c(1.0, -2.0), c(3.0, 4.0)]);
+    let im = complex::imag(&y).unwrap();
+    assert!(im.is_neg() && im.array().unwrap().to_vec::<f64>().unwrap() == [2.0, -4.0]);
+    assert!(complex::view_as_real(&y).is_err() && !complex::resolve_conj(&y).unwrap().is_conj());
 }

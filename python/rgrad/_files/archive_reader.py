@@ -1,4 +1,4 @@
-"""Reading the zip archives of ``save``: each byte once from where it lies, and nothing that the archive only claims.
+"""Reading the zip archives of ``save`` and PyTorch: each byte once, and nothing that the archive only claims.
 
 Whoever makes a file chooses all its numbers. So an entry must lie in the file, apart from the others and without
 compression, before memory is asked for: what is read takes no more than the file has.
@@ -18,11 +18,17 @@ from typing import IO, Any, cast
 from .. import _core
 
 HEADER = "header.json"
+#: The pickle in files of PyTorch.
+DATA = "data.pkl"
 
 #: The most bytes of a header. Its text takes many times as much memory as Python objects.
 MOST_HEADER = 1 << 30
 
 File = str | os.PathLike[str] | IO[bytes]
+
+
+class NoArchive(RuntimeError):
+    """A file does not begin as an archive does."""
 
 
 class Theirs(Exception):
@@ -103,7 +109,7 @@ def _no_archive(file: Any, name: Any, error: Exception) -> Exception:
             f"load: {name} is damaged: failed reading zip archive: failed finding central directory; the end of "
             "the file is missing, as after an interrupted copy"
         )
-    return RuntimeError(f"load: {name} is not a file written by rgrad.save ({error})")
+    return NoArchive(f"load: {name} is not a file written by save ({error})")
 
 
 class ArchiveReader:
@@ -202,9 +208,8 @@ class ArchiveReader:
             ValueError: It is larger than those that `save` writes, or no JSON.
         """
         if HEADER not in self._entries:
-            hint = " It looks like a PyTorch file." if any(n.endswith("data.pkl") for n in self._entries) else ""
             raise RuntimeError(
-                f"load: {self.name} is not a file written by rgrad.save: got a zip archive without {HEADER}.{hint}"
+                f"load: {self.name} is not a file written by save: got a zip archive without {DATA} and {HEADER}"
             )
         if self.size(HEADER) > MOST_HEADER:
             raise ValueError(f"{HEADER} has {self.size(HEADER)} bytes, expected at most {MOST_HEADER}")
@@ -220,3 +225,12 @@ def _copied(file: Any, target: memoryview) -> int:
     data = file.read(len(target))
     target[: len(data)] = data
     return len(data)
+
+
+def folder_of(names: list[str]) -> str | None:
+    """The folder of the entries of a file of PyTorch; None if it is none."""
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        if last == DATA and "/" not in folder:
+            return folder + "/" if folder else ""
+    return None

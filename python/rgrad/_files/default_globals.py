@@ -7,13 +7,15 @@ what pickles of `save` give to it, and nothing that costs more than its length i
 from __future__ import annotations
 
 import codecs
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
 from .._tensor.parameter import Parameter
+from . import rebuild
+from .torch_names import plain_values
 
 
 def _ordered(*items: Any) -> Any:
@@ -52,6 +54,31 @@ def _set(*items: Any) -> set[Any]:
     if items and (len(items) > 1 or type(items[0]) not in (list, tuple, set, frozenset)):
         raise TypeError("expected nothing, or one list")
     return set(*items)
+
+
+def _frozenset(*items: Any) -> frozenset[Any]:
+    if items and (len(items) > 1 or type(items[0]) not in (list, tuple, set, frozenset)):
+        raise TypeError("expected nothing, or one list")
+    return frozenset(*items)
+
+
+# What a defaultdict may make of nothing.
+_FACTORIES = (dict, list, set, tuple, int, float, bool, str, OrderedDict, Counter)
+
+
+def _default(factory: Any = None) -> Any:
+    if factory is not None and all(factory is not kind for kind in _FACTORIES):
+        raise TypeError("expected a builtin class that makes an empty object")
+    return defaultdict(factory)
+
+
+def _nothing(kind: Any) -> Callable[..., Any]:
+    def make(*given: Any) -> Any:
+        if given:
+            raise TypeError("expected no arguments")
+        return kind()
+
+    return make
 
 
 def _complex(real: Any, imag: Any = 0.0) -> complex:
@@ -95,17 +122,34 @@ MAKERS: dict[Any, Callable[..., Any]] = {
     codecs.encode: _encoded,
     bytearray: _bytearray,
     set: _set,
+    frozenset: _frozenset,
+    defaultdict: _default,
     complex: _complex,
+    **{kind: _nothing(kind) for kind in _FACTORIES if kind not in (set, OrderedDict, Counter)},
     _core.Size: _size,
     _core.device: _device,
     Tensor: _tensor,
     Parameter: _parameter,
+    **{function: function for function in rebuild.FUNCTIONS.values()},
 }
+
+#: Those of them that make tensors of what is in a file.
+TENSOR_MAKERS: tuple[Any, ...] = tuple(
+    function for function in rebuild.FUNCTIONS.values() if function is not rebuild.layout_named
+)
 
 #: The same by their full names in files.
 DEFAULT: dict[str, Any] = {
     "_codecs.encode": codecs.encode,
     **{f"{kind.__module__}.{kind.__qualname__}": kind for kind in MAKERS if isinstance(kind, type)},
+    "torch.Size": _core.Size,
+    "torch.device": _core.device,
+    "torch.Tensor": Tensor,
+    "torch.nn.parameter.Parameter": Parameter,
+    # How pickles of protocols up to 3 name a class inside of a class.
+    "builtins.getattr": getattr,
+    **rebuild.FUNCTIONS,
+    **plain_values(),
 }
 
 #: Each call of one of these is a new object.
@@ -113,6 +157,6 @@ FRESH: tuple[Any, ...] = tuple(
     kind.__new__
     for kind in (
         *(object, dict, list, set, frozenset, tuple, bytes, bytearray, str, int, float, complex, BaseException),
-        *(OrderedDict, Tensor, Parameter),
+        *(OrderedDict, defaultdict, Tensor, Parameter),
     )
 )

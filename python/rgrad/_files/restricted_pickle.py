@@ -11,14 +11,19 @@ from __future__ import annotations
 import pickle
 import struct
 import sys
-from collections import Counter, OrderedDict
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from types import MemberDescriptorType
 from typing import Any
 
-from . import safe_globals
-from .default_globals import FRESH, MAKERS
+from .._core import Tensor
+from .._tensor.typed_storage import TypedStorage
+from .._tensor.untyped_storage import UntypedStorage
+from . import rebuild, safe_globals
+from .default_globals import MAKERS, TENSOR_MAKERS
 from .key_hashes import alike
+from .made_objects import ALONE, ALONE_DICT, attributes_of, called, is_class, is_dict, makes_new_ones, said
 
 # How deeply tuples may be nested: Python computes their hashes by recursion in C, without a check of its own.
 _MOST_NESTED = 1000
@@ -28,63 +33,36 @@ class Malformed(ValueError):
     """The bytes are no pickle that `save` writes."""
 
 
-class _Plain:
-    pass
-
-
-def _references(made: Any) -> int:
-    return sys.getrefcount(made)
-
-
-def _called(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, int]:
-    """What a call gives, and how many references there are to it."""
-    made = call(*args)
-    return made, _references(made)
-
-
-def _attributes(target: Any) -> tuple[Any, int]:
-    """The ``__dict__`` of an object, and how many references there are to it."""
-    found = getattr(target, "__dict__", None)
-    return found, _references(found)
-
-
-_example = _Plain()
-# What these count for an object that nobody else has. The numbers differ from Python to Python.
-_ALONE = _called(_Plain, ())[1]
-_ALONE_DICT = _attributes(_example)[1]
-
 # By id: classes of users may have any hash.
 _MAKER_OF = {id(kind): maker for kind, maker in MAKERS.items()}
-_PLAIN_DICTS = frozenset(id(kind) for kind in (dict, OrderedDict, Counter))
-
-
-def _is_class(value: Any) -> bool:
-    """Whether it is one, and does not only say so."""
-    return issubclass(type(value), type)
-
-
-def _is_dict(value: Any) -> bool:
-    return issubclass(type(value), dict)
-
-
-def _makes_new_ones(by: Any) -> bool:
-    """Whether each call of a class gives a new object; those of singletons and enumerations need not."""
-    return _is_class(by) and type(by).__call__ is type.__call__ and any(by.__new__ is new for new in FRESH)
+_TENSOR_MAKERS = frozenset(map(id, TENSOR_MAKERS))
+# A pickle does not write to what holds elements.
+_ELEMENTS = (Tensor, TypedStorage, UntypedStorage)
+_STATES = (dict, OrderedDict)
+_PLAIN_DICTS = frozenset(id(kind) for kind in (dict, OrderedDict, Counter, defaultdict))
+_KEYED = frozenset(id(kind) for kind in (set, frozenset, OrderedDict))
 
 
 class RestrictedUnpickler:
     """Reads one pickle.
 
     Args:
-        data: The pickle.
+        data: The pickle; more may come behind it.
         permitted: The classes and functions that it may use, by full name.
-        persistent_load: Gives what stands behind the id of a tensor.
+        persistent_load: Gives what stands behind the id of a tensor or storage.
+        encoding: That of strings of Python 2; ``"bytes"`` leaves them bytes.
     """
 
     def __init__(
-        self, data: bytes | bytearray, permitted: Mapping[str, Any], persistent_load: Callable[[Any], Any]
+        self,
+        data: bytes | bytearray | memoryview,
+        permitted: Mapping[str, Any],
+        persistent_load: Callable[[Any], Any],
+        encoding: str = "utf-8",
     ) -> None:
         self._data = memoryview(data)
+        self._encoding = encoding
+        self._protocol = 0
         self._at = 0
         self._permitted = permitted
         self._persistent_load = persistent_load
@@ -117,6 +95,11 @@ class RestrictedUnpickler:
         if len(self._stack) != 1 or self._below:
             raise Malformed(f"the pickle ends with {len(self._stack)} objects, expected one")
         return self._stack[0]
+
+    @property
+    def end(self) -> int:
+        """Where the pickle ended, after `load`."""
+        return self._at
 
     # -------------------------------------------------------------------------------------------------------- bytes
 
@@ -193,7 +176,8 @@ class RestrictedUnpickler:
     # ------------------------------------------------------------------------------------------------------- values
 
     def protocol(self) -> None:
-        if self._byte() > pickle.HIGHEST_PROTOCOL:
+        self._protocol = self._byte()
+        if self._protocol > pickle.HIGHEST_PROTOCOL:
             raise Malformed("the pickle is of a protocol that this Python does not know")
 
     def frame(self) -> None:
@@ -216,6 +200,13 @@ class RestrictedUnpickler:
 
     def text(self, form: struct.Struct) -> None:
         self._stack.append(self._text(self._length(form)))
+
+    def old_text(self, form: struct.Struct) -> None:
+        data = bytes(self._bytes(self._length(form)))
+        try:
+            self._stack.append(data if self._encoding == "bytes" else str(data, self._encoding))
+        except (UnicodeDecodeError, LookupError) as error:
+            raise Malformed(f"a string of Python 2 is not {self._encoding}: {error}") from None
 
     def binary(self, form: struct.Struct) -> None:
         self._stack.append(bytes(self._bytes(self._length(form))))
@@ -303,9 +294,11 @@ class RestrictedUnpickler:
         top = self._top()
         if id(top) not in self._made:
             raise pickle.UnpicklingError(
-                f"Weights only load failed: the pickle {what} {_said(top)}, which it has not made itself. Only objects "
+                f"Weights only load failed: the pickle {what} {said(top)}, which it has not made itself. Only objects "
                 "that are made by reading a file can be written to by it."
             )
+        if issubclass(type(top), _ELEMENTS):
+            raise Malformed(f"the pickle {what} {said(top)}; elements are in files of their own")
         return top
 
     def append(self) -> None:
@@ -323,7 +316,7 @@ class RestrictedUnpickler:
         # Of its class: its own attributes come from the pickle.
         add = getattr(type(target), "append", None)
         if add is None or id(type(target)) in _MAKER_OF:
-            raise Malformed(f"the pickle appends to {_said(target)}")
+            raise Malformed(f"the pickle appends to {said(target)}")
         for item in items:
             add(target, item)
 
@@ -346,7 +339,7 @@ class RestrictedUnpickler:
             return
         put = getattr(type(target), "__setitem__", None)
         if put is None or type(target) is list or id(type(target)) in _MAKER_OF:
-            raise Malformed(f"the pickle sets items of {_said(target)}")
+            raise Malformed(f"the pickle sets items of {said(target)}")
         for key, value in zip(keys, items[1::2], strict=True):
             put(target, key, value)
 
@@ -359,7 +352,7 @@ class RestrictedUnpickler:
             return
         add = getattr(type(target), "add", None)
         if add is None or id(type(target)) in _MAKER_OF:
-            raise Malformed(f"the pickle adds to {_said(target)}")
+            raise Malformed(f"the pickle adds to {said(target)}")
         for item in items:
             add(target, item)
 
@@ -371,6 +364,12 @@ class RestrictedUnpickler:
     def _push_named(self, module: Any, name: Any) -> None:
         if type(module) is not str or type(name) is not str:
             raise Malformed("the pickle names a class or function otherwise than with strings")
+        if self._protocol < 3:
+            # The names of Python 2, which protocols up to 2 have.
+            if (module, name) in NAME_MAPPING:
+                module, name = NAME_MAPPING[module, name]
+            else:
+                module = IMPORT_MAPPING.get(module, module)
         found = safe_globals.find(module, name, self._permitted)
         self._named[id(found)] = found
         self._stack.append(found)
@@ -391,16 +390,27 @@ class RestrictedUnpickler:
 
     def _checked_call(self, call: Any, args: Any) -> tuple[Any, ...]:
         if type(args) is not tuple:
-            raise Malformed(f"the pickle calls {_said(call)} with {type(args).__name__}, expected a tuple")
+            raise Malformed(f"the pickle calls {said(call)} with {type(args).__name__}, expected a tuple")
         if id(call) not in self._named or not callable(call):
             raise pickle.UnpicklingError(
-                f"Weights only load failed: the pickle calls {_said(call)}. It may call only classes and functions "
+                f"Weights only load failed: the pickle calls {said(call)}. It may call only classes and functions "
                 "that are allowed; see rgrad.serialization.add_safe_globals."
             )
         return args
 
+    def _push_inner(self, args: tuple[Any, ...]) -> None:
+        """A class inside of a class that the pickle has named; it must be allowed, too."""
+        if len(args) != 2 or id(args[0]) not in self._named or not is_class(args[0]) or type(args[1]) is not str:
+            raise Malformed("the pickle asks for an attribute of something else than a class that it names")
+        names = (type.__dict__[name].__get__(args[0]) for name in ("__module__", "__qualname__"))
+        module, outer = (str(name) for name in names)
+        self._push_named(module, f"{outer}.{args[1]}")
+
     def reduce(self) -> None:
         args, call = self._pop(), self._pop()
+        if call is getattr and type(args) is tuple:
+            self._push_inner(args)
+            return
         self._make(call, call, self._checked_call(call, args))
 
     def new_object(self) -> None:
@@ -415,11 +425,11 @@ class RestrictedUnpickler:
 
     def _new(self, cls: Any, args: Any, named: dict[str, Any]) -> None:
         args = self._checked_call(cls, args)
-        if not _is_class(cls):
-            raise Malformed(f"the pickle makes an object of {_said(cls)}, expected a class")
+        if not is_class(cls):
+            raise Malformed(f"the pickle makes an object of {said(cls)}, expected a class")
         if id(cls) in _MAKER_OF:
             if named:
-                raise Malformed(f"the pickle makes {_said(cls)} with named arguments")
+                raise Malformed(f"the pickle makes {said(cls)} with named arguments")
             self._make(cls, cls, args)
             return
         new: Any = cls.__new__
@@ -428,21 +438,55 @@ class RestrictedUnpickler:
     def _make(self, by: Any, call: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Push what a class or function makes. It may be written to if nobody else has it."""
         maker = _MAKER_OF.get(id(by))
+        if args and id(by) in _KEYED and type(args[0]) in (list, tuple):
+            keys = list(args[0])
+            if by is OrderedDict:
+                keys = [pair[0] for pair in keys if type(pair) in (list, tuple) and pair]
+            self._check_keys(None, keys)
         if maker is not None:
             try:
+                if by is rebuild.from_type:
+                    maker = self._from_type
                 made, references = maker(*args), 0
-            except (TypeError, ValueError, OverflowError) as error:
-                raise Malformed(f"the pickle makes {_said(by)} of what it is not made of: {error}") from None
+            except Malformed:
+                raise
+            except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+                if isinstance(error, (rebuild.NotHere, MemoryError)):
+                    raise
+                raise Malformed(f"the pickle makes {said(by)} of what it is not made of: {error}") from None
+            if id(by) in _TENSOR_MAKERS:
+                # It is complete: nothing writes to it any more.
+                self._stack.append(made)
+                return
         else:
-            made, references = _called(call, args)
-            if _makes_new_ones(by):
+            made, references = called(call, args)
+            if makes_new_ones(by):
                 references = 0
         for kind in (tuple, frozenset):
             if issubclass(type(made), kind):
                 self._weigh(made, list(kind.__iter__(made)))
-        if references <= _ALONE and not _is_class(made):
+        if references <= ALONE and not is_class(made):
             self._made[id(made)] = made
         self._stack.append(made)
+
+    def _from_type(self, function: Any, cls: Any, args: Any, state: Any) -> Any:
+        """A tensor of a class, with attributes; both functions must be among those that make tensors."""
+        if id(function) not in self._named or id(function) not in _TENSOR_MAKERS or function is rebuild.from_type:
+            raise TypeError("expected a function that makes tensors")
+        if id(cls) not in self._named or not is_class(cls) or type(args) is not tuple:
+            raise TypeError("expected a class that the pickle names, and a tuple")
+        made = _MAKER_OF[id(function)](*args)
+        attributes, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
+        if any(part is not None and type(part) not in _STATES for part in (attributes, slots)):
+            raise TypeError("expected the attributes of a tensor as a dict")
+        if any(type(name) is not str for name in attributes or ()):
+            raise TypeError("expected the names of attributes as strings")
+        if getattr(cls, "__setstate__", None) is not None:
+            return rebuild.as_type(made, cls, state)
+        made = rebuild.as_type(made, cls, attributes)
+        if slots:
+            self._fill_slots(made, slots)
+        return made
 
     def build(self) -> None:
         state = self._pop()
@@ -461,33 +505,25 @@ class RestrictedUnpickler:
             self._fill_slots(target, slots)
 
     def _update(self, target: Any, state: Any) -> None:
-        attributes, references = _attributes(target)
-        if not (_is_dict(state) and _is_dict(attributes)) or any(type(name) is not str for name in dict.keys(state)):
-            raise Malformed(f"the pickle has a state for {_said(target)} that is none of such an object")
-        if references > _ALONE_DICT and id(attributes) not in self._made:
+        attributes, references = attributes_of(target)
+        if not (is_dict(state) and is_dict(attributes)) or any(type(name) is not str for name in dict.keys(state)):
+            raise Malformed(f"the pickle has a state for {said(target)} that is none of such an object")
+        if references > ALONE_DICT and id(attributes) not in self._made:
             raise pickle.UnpicklingError(
-                f"Weights only load failed: the pickle sets the state of {_said(target)}, which has its attributes "
+                f"Weights only load failed: the pickle sets the state of {said(target)}, which has its attributes "
                 "together with other objects."
             )
         dict.update(attributes, {sys.intern(name): value for name, value in dict.items(state)})
 
     def _fill_slots(self, target: Any, slots: Any) -> None:
         if type(slots) is not dict:
-            raise Malformed(f"the pickle has a state for {_said(target)} that is none of such an object")
+            raise Malformed(f"the pickle has a state for {said(target)} that is none of such an object")
         for name, value in slots.items():
             # Only what `__slots__` has made: other attributes, such as `__class__`, are written by code of their own.
             slot = next((vars(base)[name] for base in type(target).__mro__ if name in vars(base)), None)
             if type(slot) is not MemberDescriptorType:
-                raise Malformed(f"the pickle sets {str(name)[:60]!r} of {_said(target)}, which is no slot")
+                raise Malformed(f"the pickle sets {str(name)[:60]!r} of {said(target)}, which is no slot")
             slot.__set__(target, value)
-
-
-def _said(value: Any) -> str:
-    """A short name of an object, which runs none of its code."""
-    if _is_class(value):
-        return f"the class {type.__dict__['__name__'].__get__(value)}"
-    name = type.__dict__["__name__"].__get__(type(value))
-    return f"a function or object of type {name}" if callable(value) else f"an object of type {name}"
 
 
 _U1, _U2, _I4, _U4, _U8 = (struct.Struct(form) for form in ("<B", "<H", "<i", "<I", "<Q"))
@@ -520,6 +556,8 @@ _OPCODES: dict[int, _Step] = {
         pickle.BINUNICODE: _with(_R.text, _U4),
         pickle.BINUNICODE8: _with(_R.text, _U8),
         pickle.SHORT_BINBYTES: _with(_R.binary, _U1),
+        pickle.SHORT_BINSTRING: _with(_R.old_text, _U1),
+        pickle.BINSTRING: _with(_R.old_text, _I4),
         pickle.BINBYTES: _with(_R.binary, _U4),
         pickle.BINBYTES8: _with(_R.binary, _U8),
         pickle.BYTEARRAY8: _with(_R.writable_bytes, _U8),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import pickle
 import pickletools
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextvars import ContextVar
 from types import TracebackType
 from typing import IO, Any
 
-from .archive_reader import as_damage, reading
+from .archive_reader import DATA, as_damage, folder_of, reading
 from .default_globals import DEFAULT
+from .torch_names import name_here, torch_name
 
 Global = Callable[..., Any] | tuple[Callable[..., Any], str]
 
@@ -120,7 +122,10 @@ def allowed() -> dict[str, Any]:
                 )
             found[entry[1]] = entry[0]
         else:
-            found[f"{entry.__module__}.{entry.__qualname__}"] = entry
+            module, name = str(entry.__module__), entry.__qualname__
+            found[f"{module}.{name}"] = entry
+            # Files have PyTorch's names of what is PyTorch's.
+            found[".".join(torch_name(module, name))] = entry
     return found
 
 
@@ -142,9 +147,11 @@ def find(module: str, name: str, permitted: Mapping[str, Any]) -> Any:
 
 def not_allowed(full: str) -> str:
     """What a message says of a name that is not allowed."""
+    full = full.removeprefix("builtins.") or full
+    here = ".".join(name_here(*full.rpartition(".")[::2])).removeprefix(".")
     return (
         f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
-        f"`rgrad.serialization.add_safe_globals([{full}])` or the `rgrad.serialization.safe_globals([{full}])` "
+        f"`rgrad.serialization.add_safe_globals([{here}])` or the `rgrad.serialization.safe_globals([{here}])` "
         "context manager to allowlist this global if you trust this class/function."
     )
 
@@ -163,7 +170,9 @@ def named(pickles: Iterable[bytes | bytearray]) -> set[str]:
                 case "BINGET" | "LONG_BINGET":
                     pushed.append(memo[value] if value < len(memo) else None)
                 case "GLOBAL":
-                    found.add(value.replace(" ", ".", 1))
+                    module, _, name = value.partition(" ")
+                    module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+                    found.add(f"{module}.{name}")
                     pushed.append(None)
                 case "STACK_GLOBAL":
                     module, name = (pushed[-2:] + [None, None])[:2]
@@ -182,7 +191,7 @@ def unsafe(pickles: Iterable[bytes | bytearray], permitted: Container[str]) -> l
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> list[str]:
     """The full names of classes and functions in a file that ``load`` does not use unless they are allowed.
 
-    Nothing of the file is run.
+    They are the names that the file has: those of PyTorch's classes are PyTorch's. Nothing of the file is run.
 
     Args:
         f: Path or seekable binary file.
@@ -196,7 +205,7 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
         >>> file = io.BytesIO()
         >>> rgrad.save({"layer": rgrad.nn.ReLU(), "weight": rgrad.ones(2)}, file)
         >>> rgrad.serialization.get_unsafe_globals_in_checkpoint(file)
-        ['rgrad.nn.modules.activation.ReLU']
+        ['torch.nn.modules.activation.ReLU']
     """
     import zipfile
 
@@ -204,4 +213,6 @@ def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> l
         raise ValueError("Expected input to be a checkpoint returned by rgrad.save")
     permitted = allowed()
     with reading(f) as archive, as_damage(archive.name):
-        return unsafe(archive.objects(), permitted)
+        folder = folder_of(archive.names())
+        pickles = archive.objects() if folder is None else [archive.read(f"{folder}{DATA}")]
+        return unsafe(pickles, permitted)

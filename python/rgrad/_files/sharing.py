@@ -9,17 +9,18 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
-from importlib import import_module
 from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import Any
 
 import numpy as np
 
 from .. import _core
-from .._core import Tensor
+from .._core import Tensor, dtype
 from .._operation.checked import operation
 from .._runtime import memory_files
+from .._tensor.bits import in_memory, lazy_bits, with_lazy_bits
 from .._tensor.construct import _as, _attributes
+from .._tensor.natives import memory_of
 from .._tensor.parameter import Parameter, is_lazy
 from ..autograd.grad_mode import no_grad
 
@@ -27,13 +28,18 @@ from ..autograd.grad_mode import no_grad
 _files: dict[int, tuple[int, int]] = {}
 
 
-def _mapped(fd: int, size: int, kind: Any) -> Tensor:
+def _mapped(fd: int, size: int, kind: dtype) -> Tensor:
     """The elements of a file of memory. The descriptor is closed when no tensor has them any more."""
-    values = np.frombuffer(mmap.mmap(fd, size), kind)
+    values = np.frombuffer(mmap.mmap(fd, size), np.uint8)
     address = values.ctypes.data
     _files[address] = fd, size
     weakref.finalize(values, _close, address, fd).atexit = False
-    return _core.from_numpy(values)
+    return elements(_core.from_numpy(values), kind)
+
+
+def elements(memory: Tensor, kind: dtype) -> Tensor:
+    """The whole elements of a dtype that lie in bytes."""
+    return memory[: len(memory) // kind.itemsize * kind.itemsize].view(kind)
 
 
 def _close(address: int, fd: int) -> None:
@@ -44,7 +50,7 @@ def _close(address: int, fd: int) -> None:
 def _file_of(t: Tensor) -> tuple[int, int] | None:
     if t.device.type != "cpu" or not _files:
         return None
-    return _files.get(t.untyped_storage().data_ptr())
+    return _files.get(memory_of(t).data_ptr())
 
 
 @operation("is_shared")
@@ -92,45 +98,35 @@ def move(tensors: list[Tensor]) -> None:
         raise RuntimeError("share_memory_: this system has no files of memory (memfd_create)")
     moved: dict[int, tuple[Tensor, Tensor]] = {}
     with no_grad():
-        for t in tensors:
+        # Of one memory the tensor with the smallest elements first: it has all its bytes.
+        for t in sorted(tensors, key=lambda t: t.element_size()):
             if _file_of(t) is not None:
                 continue
-            storage: Any = t.untyped_storage()
+            storage = memory_of(t)
             if storage._cdata not in moved:
                 # The old memory is kept until the end, so that no other gets its address.
                 moved[storage._cdata] = _copied(t, storage.nbytes()), t.detach()
-            t.data = moved[storage._cdata][0].as_strided(tuple(t.shape), t.stride(), t.storage_offset())
-
-
-def _numpy_kind(dtype: Any) -> Any:
-    name = str(dtype).rpartition(".")[2]
-    if name != "bfloat16":
-        return np.dtype(name)
-    try:
-        kind: Any = import_module("ml_dtypes").bfloat16
-    except ImportError:
-        raise RuntimeError(
-            "share_memory_: bfloat16 needs the package ml_dtypes, since NumPy has no such type. Install it, or share "
-            "float16 or float32"
-        ) from None
-    return np.dtype(kind)
+            # The memory is bytes: tensors of several dtypes may share it, as ``x`` and ``x.real`` do.
+            there = elements(moved[storage._cdata][0], t.dtype)
+            there = there.as_strided(tuple(t.shape), t.stride(), t.storage_offset())
+            t.data = with_lazy_bits(there, lazy_bits(t))
 
 
 def _copied(t: Tensor, size: int) -> Tensor:
-    """All memory of a tensor, copied to a file of memory of one element or more."""
-    kind = _numpy_kind(t.dtype)
-    count = size // kind.itemsize
-    size = max(count, 1) * kind.itemsize
+    """The bytes of a tensor's memory, copied to a file of memory of one element or more."""
+    width = t.element_size()
+    count = size // width
+    size = max(size, width)
     fd = memory_files.new("rgrad-shared")
     try:
         # A lack of memory is an exception now, not a signal at the first write.
         os.posix_fallocate(fd, 0, size)
         memory_files.seal(fd)
-        memory = _mapped(fd, size, kind)
+        memory = _mapped(fd, size, _core.uint8)
     except BaseException:
         os.close(fd)
         raise
-    memory[:count].copy_(t.detach().as_strided((count,), (1,), 0))
+    elements(memory, t.dtype)[:count].copy_(in_memory(t).as_strided((count,), (1,), 0))
     return memory
 
 
@@ -138,16 +134,17 @@ def _received(
     handle: Any,
     size: int,
     cls: type[Any],
-    dtype: str,
+    kind: dtype,
     layout: tuple[Any, ...],
     requires_grad: bool,
     attributes: dict[str, Any],
+    lazy: list[str],
 ) -> Any:
-    memory = _mapped(handle.detach(), size, _numpy_kind(dtype))
-    return _as(cls, memory.as_strided(*layout).detach(), requires_grad, attributes)
+    memory = _mapped(handle.detach(), size, kind)
+    return _as(cls, with_lazy_bits(memory.as_strided(*layout).detach(), lazy), requires_grad, attributes)
 
 
-def _reduced(t: Any) -> Any:
+def reduced(t: Any) -> Any:
     """How a tensor travels between processes: by its file if it is shared, otherwise with its values."""
     file = _file_of(t)
     if file is None:
@@ -160,9 +157,8 @@ def _reduced(t: Any) -> Any:
         )
     fd, size = file
     layout = tuple(t.shape), t.stride(), t.storage_offset()
-    dtype = str(t.dtype).rpartition(".")[2]
-    return _received, (DupFd(fd), size, type(t), dtype, layout, t.requires_grad, _attributes(t))
+    return _received, (DupFd(fd), size, type(t), t.dtype, layout, t.requires_grad, _attributes(t), lazy_bits(t))
 
 
 for _kind in (Tensor, Parameter):
-    ForkingPickler.register(_kind, _reduced)
+    ForkingPickler.register(_kind, reduced)

@@ -1,4 +1,4 @@
-"""Einstein summation, with an equation or with lists of subscripts."""
+"""Einstein summation and `tensordot`: sums of products along dimensions that are named."""
 
 import operator
 from typing import Any
@@ -79,3 +79,62 @@ def einsum(*args: Any) -> Tensor:
         made: Tensor = _core._ask_torch_function(einsum, operands, (equation, *operands), {})
         return made
     return _core.einsum(equation, *operands)
+
+
+def _contracted(given: Any, name: str, position: int) -> tuple[int, ...]:
+    """The dimensions of one operand that are summed over."""
+    said = f"tensordot(): argument '{name}' (position {position}) must be tuple of ints"
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{said}, not {type(given).__name__}; give dims=([1, 2], [0, 1]), or a number")
+    for at, n in enumerate(given):
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"{said}, but found element of type {type(n).__name__} at pos {at}")
+    return tuple(operator.index(n) for n in given)
+
+
+def _as_dims(dims: Any) -> int | tuple[tuple[int, ...], tuple[int, ...]]:
+    """What is given as ``dims``: a number of dimensions, or those of each operand."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, list | tuple):
+        first, second = dims
+        return _contracted(first, "dims_self", 3), _contracted(second, "dims_other", 4)
+    if not hasattr(dims, "__index__"):
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, "
+            f"but got dims={dims}"
+        )
+    count = operator.index(dims)
+    if count < 0:
+        raise RuntimeError(f"tensordot expects dims >= 0, but got dims={count}")
+    return count
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sum products of elements over dimensions of two tensors.
+
+    Args:
+        a: A tensor.
+        b: A tensor of the same dtype.
+        dims: How many of the last dimensions of ``a`` are summed over together with as many of the first ones of
+            ``b``; or two lists, with the dimensions of ``a`` and with those of ``b`` in the same order. A tensor of
+            integers with one element or two rows is the same.
+        out: Where the result is written.
+
+    Returns:
+        A tensor with the dimensions of ``a`` and then those of ``b`` that are not summed over.
+
+    Raises:
+        RuntimeError: The sizes of dimensions differ, or ``dims`` is negative, greater than a rank, or something else.
+        TypeError: A list has something else than integers.
+        ValueError: There are not two lists, or they differ in length.
+
+    Example:
+        >>> a, b = rgrad.ones(2, 3, 4), rgrad.ones(4, 3)
+        >>> rgrad.tensordot(a, b, dims=[[1, 2], [1, 0]])
+        tensor([12., 12.])
+    """
+    if _core._has_torch_function((a, b)):
+        made: Tensor = _core._ask_torch_function(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
+        return made
+    return _core.tensordot(a, b, _as_dims(dims), out=out)

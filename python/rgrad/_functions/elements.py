@@ -11,6 +11,8 @@ from .. import _core, return_types
 from .._core import Tensor
 from .._operation.checked import operation
 from .._operation.composed import elements_on_host, into, pair, type_name
+from .._operation.options import checked_options
+from .._runtime.warned import warn_user
 
 
 @operation("positive")
@@ -32,6 +34,23 @@ def positive(input: Tensor) -> Tensor:
     return input
 
 
+@operation("isreal")
+def isreal(input: Tensor) -> Tensor:
+    """Tell which elements are real: all but complex numbers whose imaginary part is not 0.
+
+    Args:
+        input: A tensor.
+
+    Returns:
+        A bool tensor of the same shape.
+
+    Example:
+        >>> rgrad.isreal(rgrad.tensor([1, 1 + 1j, 2 + 0j]))
+        tensor([ True, False,  True])
+    """
+    return _core.imag(input) == 0 if input.is_complex() else _core.ones_like(input, dtype=_core.bool)
+
+
 @operation("signbit")
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Tell whether the sign bit of each element is set; it is for -0.0.
@@ -48,6 +67,8 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         tensor([False,  True,  True])
     """
     x = input.detach()
+    if x.is_complex():
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
     if x.dtype == _core.bool:
         made = _core.zeros_like(x)
     else:
@@ -70,26 +91,23 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
         A tensor of the broadcast shape.
 
     Raises:
-        RuntimeError: The dtypes differ.
+        RuntimeError: The dtypes differ, or are complex.
 
     Example:
         >>> rgrad.heaviside(rgrad.tensor([-1.0, 0.0, 2.0]), rgrad.tensor([0.5]))
         tensor([0.0000, 0.5000, 1.0000])
     """
+    if input.is_complex() or values.is_complex():
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    x, v = _core.broadcast_tensors(input, values)
-    if x.dtype == _core.bfloat16:
-        # NumPy has no such dtype; float32 holds these numbers.
-        return _heaviside(x.float(), v.float()).to(x.dtype)
-    return _heaviside(x, v)
+    return _core._heaviside(input, values)
 
 
 def _integers(name: str, input: Any, other: Any) -> tuple[Tensor, Tensor]:
     a, b = pair(input, other)
-    if a.dtype == _core.bool or a.dtype.is_floating_point:
-        kind = "Bool" if a.dtype == _core.bool else str(a.dtype).rpartition(".")[2]
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind}'")
+    if a.dtype == _core.bool or a.dtype.is_floating_point or a.dtype.is_complex:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(a.dtype)}'")
     return a, b
 
 
@@ -111,10 +129,8 @@ def _differ(x: Tensor, other: Tensor) -> Tensor:
     return (x != other).to(x.dtype)
 
 
-_nextafter = elements_on_host("Nextafter", np.nextafter, _differ)
+_nextafter_float16 = elements_on_host("Nextafter", np.nextafter, _differ)
 _nextafter_bfloat16 = elements_on_host("Nextafter", lambda x, y: _next_bfloat16(x.copy(), y.copy()), _differ)
-_heaviside = elements_on_host("Heaviside", lambda x, v: np.where(x == 0, v, (x > 0).astype(x.dtype)))
-_exponents = elements_on_host("FrexpExponent", lambda x: np.frexp(x)[1])
 
 
 @operation("gcd", casts=True)
@@ -185,17 +201,23 @@ def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Ten
         raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{type_name(a.dtype)}'")
     if a.dtype == _core.bfloat16:
         return _nextafter_bfloat16(a.float(), b.float()).to(a.dtype)
-    return _nextafter(a, b)
+    if a.dtype == _core.float16:
+        return _nextafter_float16(a, b)
+    return _core._nextafter(a, b)
+
+
+def _is_complex(x: Any) -> bool:
+    return x.is_complex() if isinstance(x, Tensor) else isinstance(x, complex)
 
 
 @operation("float_power")
 def float_power(input: Tensor | float, exponent: Tensor | float, *, out: Tensor | None = None) -> Tensor:
-    """Compute powers in float64.
+    """Compute powers in float64; in complex128, if one operand is complex.
 
     Args:
         input: A tensor or a number.
         exponent: A tensor or a number.
-        out: Where the result is written: float64.
+        out: Where the result is written: float64 or complex128.
 
     Returns:
         A float64 tensor of the broadcast shape.
@@ -207,7 +229,8 @@ def float_power(input: Tensor | float, exponent: Tensor | float, *, out: Tensor 
         >>> rgrad.float_power(rgrad.tensor([2, 3]), 2)
         tensor([4., 9.], dtype=rgrad.float64)
     """
-    base, power = (x.to(_core.float64) if isinstance(x, Tensor) else x for x in (input, exponent))
+    kind = _core.complex128 if _is_complex(input) or _is_complex(exponent) else _core.float64
+    base, power = (x.to(kind) if isinstance(x, Tensor) else x for x in (input, exponent))
     return _core.pow(base, power)
 
 
@@ -257,13 +280,8 @@ def frexp(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> return_typ
     """
     if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    x = input.detach()
-    exponent = _exponents(x.float() if x.dtype != _core.float64 else x).to(_core.int32)
-    # In two factors, since the power itself may overflow or vanish.
-    half = -exponent // 2
-    kind = _core.float64 if input.dtype == _core.float64 else _core.float32
-    factor = [_core.exp2(e.to(kind)) for e in (half, -exponent - half)]
-    mantissa = (input.to(kind) * factor[0] * factor[1]).to(input.dtype)
+    mantissa = _core._frexp_mantissa(input)
+    exponent = _core._frexp_exponent(input.detach()).to(_core.int32)
     return return_types.frexp(mantissa, exponent)
 
 
@@ -342,14 +360,13 @@ def range(
         ...     rgrad.range(1, 4)
         tensor([1., 2., 3., 4.])
     """
-    import warnings
-
-    warnings.warn(
-        "rgrad.range is deprecated, because its behavior is inconsistent with Python's range builtin. Instead, use "
-        "rgrad.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+    warn_user(
+        "rgrad.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
+        "Python's range builtin. Instead, use rgrad.arange, which produces values in [start, end)."
     )
+    dtype, device, requires_grad = checked_options("range", dtype, layout, device, pin_memory, requires_grad)
+    if out is not None and not isinstance(out, Tensor):
+        raise TypeError(f"range(): argument 'out' must be Tensor, not {type(out).__name__}")
     if end is None:
         raise TypeError("range() missing 1 required positional argument: 'end'")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -362,6 +379,8 @@ def range(
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
     kind = _core.get_default_dtype() if dtype is None else dtype
+    if kind.is_complex or kind == _core.bool:
+        raise NotImplementedError(f"\"range_cpu\" not implemented for '{type_name(kind)}'")
     places = _core.arange(count, dtype=_core.float64, device="cpu") * step + start
-    made = places.to(kind).to(device or _core.get_default_device())
+    made = places.to(kind).to(_core.get_default_device() if device is None else device)
     return into(out, made, "range").requires_grad_(requires_grad)

@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import Any
 
 from .._core import Tensor
+from .._tensor import natives  # noqa: F401  it takes the native methods before they are replaced
 from ..autograd.variable import VOLATILE
 
 # The module of each function, and what there is: "f" a function of `rgrad`, "m" a method of Tensor, "i" the method that
 # writes to its tensor, and "j" the same as a function of `rgrad`.
 LATE: dict[str, dict[str, str]] = {
     "_core": dict.fromkeys(("addbmm", "addmm", "addr", "baddbmm", "renorm"), "i") | {"addmv": "ij", "ldexp": "ij"},
-    "_functions.einsum": {"einsum": "f"},
+    "_functions.einsum": {"einsum": "f", "tensordot": "f"},
     "_functions.elements": {
         "fill": "f",
         "float_power": "fmi",
@@ -21,6 +22,7 @@ LATE: dict[str, dict[str, str]] = {
         "gcd": "fmij",
         "heaviside": "fmi",
         "is_signed": "f",
+        "isreal": "fm",
         "lcm": "fmij",
         "nextafter": "fmi",
         "positive": "fm",
@@ -55,6 +57,38 @@ LATE: dict[str, dict[str, str]] = {
         "to_dense": "m",
         "xpu": "m",
     },
+    "_functions.older": {
+        "eig": "fm",
+        "get_autocast_cpu_dtype": "f",
+        "get_autocast_gpu_dtype": "f",
+        "get_autocast_ipu_dtype": "f",
+        "get_autocast_xla_dtype": "f",
+        "is_autocast_cpu_enabled": "f",
+        "is_autocast_ipu_enabled": "f",
+        "is_autocast_xla_enabled": "f",
+        "lstsq": "fm",
+        "matrix_rank": "f",
+        "reinforce": "m",
+        "resize_as": "m",
+        "set_autocast_cpu_dtype": "f",
+        "set_autocast_cpu_enabled": "f",
+        "set_autocast_gpu_dtype": "f",
+        "set_autocast_ipu_dtype": "f",
+        "set_autocast_ipu_enabled": "f",
+        "set_autocast_xla_dtype": "f",
+        "set_autocast_xla_enabled": "f",
+        "solve": "fm",
+        "symeig": "fm",
+    },
+    "_functions.storages": {
+        "asarray": "f",
+        "from_file": "f",
+        "frombuffer": "f",
+        "set_": "m",
+        "storage": "m",
+        "storage_type": "m",
+        "untyped_storage": "m",
+    },
     "_functions.writes": {
         "alias_copy": "f",
         "as_strided_copy": "f",
@@ -71,6 +105,7 @@ LATE: dict[str, dict[str, str]] = {
         "scatter_reduce": "fmi",
         "select_copy": "f",
         "split_copy": "f",
+        "split_with_sizes_copy": "f",
         "squeeze_copy": "f",
         "t_copy": "f",
         "transpose_copy": "f",
@@ -79,12 +114,15 @@ LATE: dict[str, dict[str, str]] = {
         "unsqueeze_copy": "f",
         "view_copy": "f",
     },
+    "fft._short_time": {"istft": "fm", "stft": "fm"},
     "linalg._determinants": {"logdet": "fm"},
     "linalg._factor": {
         "cholesky_inverse": "fm",
         "cholesky_solve": "fm",
         "lu_unpack": "f",
     },
+    "linalg._lobpcg": {"lobpcg": "f"},
+    "linalg._low_rank": {"pca_lowrank": "f", "svd_lowrank": "f"},
     "linalg._older": {
         "cholesky": "fm",
         "det": "fm",
@@ -95,22 +133,17 @@ LATE: dict[str, dict[str, str]] = {
         "matrix_exp": "fm",
         "matrix_power": "fm",
         "nuclear_norm": "f",
+        "geqrf": "fm",
         "orgqr": "fm",
+        "ormqr": "fm",
         "pinverse": "fm",
         "qr": "fm",
         "slogdet": "fm",
         "svd": "fm",
         "triangular_solve": "fm",
     },
-    "special._bessel": {"i0": "fmij"},
-    "special._gamma": {
-        "digamma": "fmi",
-        "lgamma": "fmi",
-        "mvlgamma": "fmi",
-        "polygamma": "fmi",
-    },
-    "special._incomplete": {"igamma": "fmi", "igammac": "fmi"},
-    "special._normal": {"erfinv": "fmi"},
+    "nn.functional._padding": {"constant_pad_nd": "f"},
+    "special._gamma": {"mvlgamma": "fmi", "polygamma": "fmi"},
     "special._simple": {"sinc": "fmij"},
 }
 
@@ -146,13 +179,17 @@ def writing_function(module: str, name: str) -> Callable[..., Any]:
 class LateMethod:
     """What stands in the class until a method is first used."""
 
-    __slots__ = ("module", "name")
+    __slots__ = ("module", "name", "native")
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
+        before = vars(Tensor).get(name)
+        self.native = getattr(before, "native", before)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         function: Any = method_of(self.module, self.name)
+        if self.native is not None:
+            function.native = self.native
         setattr(Tensor, self.name, function)
         return function if tensor is None else function.__get__(tensor, owner)
 
@@ -174,6 +211,22 @@ def _set_volatile(self: Tensor, value: object) -> None:
     warnings.warn(VOLATILE, stacklevel=2)
 
 
+def _resize(self: Tensor, *sizes: Any) -> Tensor:  # noqa: D417
+    """Give the elements with another shape, with a warning; use :meth:`Tensor.reshape` or :meth:`Tensor.resize_`.
+
+    Args:
+        sizes: The new shape, of as many elements.
+
+    Returns:
+        A tensor with the same elements.
+
+    Raises:
+        RuntimeError: The number of elements differs.
+    """
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    return self.reshape(*sizes)
+
+
 def install() -> None:
     """Give ``Tensor`` the methods."""
     for module, names in LATE.items():
@@ -182,4 +235,5 @@ def install() -> None:
                 setattr(Tensor, name, LateMethod(module, name))
             if "i" in forms:
                 setattr(Tensor, f"{name}_", LateMethod(module, f"{name}_"))
+    Tensor.resize = _resize  # type: ignore[method-assign]
     Tensor.volatile = property(_volatile, _set_volatile)  # type: ignore[assignment,method-assign]

@@ -6,12 +6,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import _core
 from .._core import Tensor
 from .._operation.checked import operation
 from .._operation.composed import type_name
+from .._operation.options import checked_options
 from .._runtime.no_device import refuse
 
 # ------------------------------------------------------------------------------------------------------------ devices
@@ -145,9 +144,9 @@ def new_empty_strided(
     stride: Sequence[int],
     dtype: Any = None,
     device: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = False,
     layout: Any = None,
-    pin_memory: bool = False,
+    pin_memory: bool | None = False,
 ) -> Tensor:
     """Make a tensor of any elements with given strides.
 
@@ -168,8 +167,9 @@ def new_empty_strided(
         >>> rgrad.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
         (1, 2)
     """
+    dtype, device, grad = checked_options("new_empty_strided", dtype, layout, device, pin_memory, requires_grad)
     return _core.empty_strided(
-        size, stride, dtype=dtype or input.dtype, device=device or input.device, requires_grad=requires_grad
+        size, stride, dtype=dtype or input.dtype, device=input.device if device is None else device, requires_grad=grad
     )
 
 
@@ -255,7 +255,21 @@ def _uniform(input: Tensor, generator: Any) -> Tensor:
     return _core.rand(input.shape, dtype=_core.float64, device="cpu", generator=generator).clamp(min=2.0**-54)
 
 
+_C_NAMES = {
+    "complex32": "c10::complex<c10::Half>",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
 def _need_floats(name: str, input: Tensor) -> None:
+    if input.dtype.is_complex and name == "cauchy_":
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {_C_NAMES[str(input.dtype).rpartition('.')[2]]}"
+        )
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"{name.rstrip('_')}_cpu\" not implemented for '{type_name(input.dtype)}'")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'")
 
@@ -333,6 +347,8 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
         >>> bool((rgrad.empty(3).geometric_(0.5) >= 1).all())
         True
     """
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"\"geometric_cpu\" not implemented for '{type_name(input.dtype)}'")
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     failing = _core.tensor(1.0 - p, dtype=_core.float64, device="cpu")
@@ -358,12 +374,7 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
         >>> rgrad.poisson(rgrad.zeros(3))
         tensor([0., 0., 0.])
     """
-    _need_floats("poisson", input)
-    rates = input.detach().cpu().to(_core.float64)
-    if rates.numel() and bool((rates < 0).any()):
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    made = _host_generator(generator).poisson(rates.numpy())
-    return _core.from_numpy(np.asarray(made)).to(input.dtype).to(input.device)
+    return _core._poisson(input, generator)
 
 
 @operation("binomial")
@@ -376,7 +387,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
         generator: Where random numbers come from.
 
     Returns:
-        A tensor of the broadcast shape. Its gradient is 0.
+        A tensor of the broadcast shape, without a history.
 
     Raises:
         RuntimeError: The dtypes differ, or an element is out of range.
@@ -385,16 +396,4 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
         >>> rgrad.binomial(rgrad.tensor([5.0]), rgrad.tensor([1.0]))
         tensor([5.])
     """
-    if count.dtype != prob.dtype:
-        raise RuntimeError(f"Found dtype {prob.dtype} but expected {count.dtype}")
-    n, p = (x.detach().cpu().to(_core.float64) for x in _core.broadcast_tensors(count, prob))
-    if n.numel() and bool(((n < 0) | (p < 0) | (p > 1)).any()):
-        raise RuntimeError("binomial: expected counts of 0 or more and probabilities from 0 to 1")
-    made = _host_generator(generator).binomial(n.to(_core.int64).numpy(), p.numpy())
-    return _core.from_numpy(np.asarray(made)).to(count.dtype).to(count.device)
-
-
-def _host_generator(generator: Any) -> Any:
-    """NumPy's generator, seeded from rgrad's."""
-    words = _core.randint(0, 2**31 - 1, (4,), generator=generator, device="cpu")
-    return np.random.Generator(np.random.Philox(words.tolist()))
+    return _core._binomial(count, prob, generator)

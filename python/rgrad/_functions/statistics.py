@@ -12,6 +12,7 @@ from .. import _core, return_types
 from .._core import Tensor
 from .._operation.checked import operation
 from .._operation.composed import type_name
+from .._runtime.warned import warn_user_once
 from .numeric import searchsorted
 
 
@@ -90,7 +91,7 @@ def cov(
         )
         divisor = divisor * 0 if isinstance(divisor, Tensor) else 0.0
     centred = x - mean
-    made = centred @ (centred if w is None else centred * w).mT / divisor
+    made = centred @ (centred if w is None else centred * w).mT.conj() / divisor
     result: Tensor = made.squeeze()
     return result
 
@@ -120,8 +121,11 @@ def corrcoef(input: Tensor) -> Tensor:
     c = cov(input)
     if c.dim() == 0:
         return c / c
-    spread = c.diagonal().sqrt()
-    return (c / spread.unsqueeze(1) / spread.unsqueeze(0)).clamp(-1, 1)
+    spread = c.diagonal().real.sqrt()
+    made = c / spread.unsqueeze(1) / spread.unsqueeze(0)
+    if made.dtype.is_complex:
+        return _core.complex(made.real.clamp(-1, 1), made.imag.clamp(-1, 1))
+    return made.clamp(-1, 1)
 
 
 def _bounds(name: str, x: Tensor, low: float, high: float) -> tuple[float, float]:
@@ -156,6 +160,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
         >>> rgrad.histc(rgrad.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
         tensor([0., 2., 1., 0.])
     """
+    if input.is_complex():
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{type_name(input.dtype)}'")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{type_name(input.dtype)}'")
     if bins <= 0:
@@ -357,11 +363,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     from ..linalg import cross as along
 
     if dim is None:
-        warnings.warn(
+        warn_user_once(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
-            "simply use torch.linalg.cross.",
-            UserWarning,
-            stacklevel=4,
+            "simply use torch.linalg.cross."
         )
         dim = next((d for d, size in enumerate(input.shape) if size == 3), None)
         if dim is None:

@@ -6,6 +6,7 @@ from typing import Any, TypedDict, Unpack
 
 from .. import _core
 from .._core import Tensor, dtype
+from .._operation.options import checked_options
 
 
 class Options(TypedDict, total=False):
@@ -24,7 +25,10 @@ def _made(name: str, length: int, periodic: bool, shape: Callable[[Tensor, int],
         raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
-    kind = options.get("dtype") or _core.get_default_dtype()
+    if not isinstance(periodic, bool):
+        raise TypeError(f"{name}(): argument 'periodic' must be bool, not {type(periodic).__name__}")
+    dtype, device, requires_grad = checked_options(name, **options)
+    kind = dtype or _core.get_default_dtype()
     if not kind.is_floating_point:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {kind}")
     if length == 1:
@@ -32,8 +36,8 @@ def _made(name: str, length: int, periodic: bool, shape: Callable[[Tensor, int],
     else:
         places = _core.arange(length, dtype=_core.float64, device="cpu")
         made = shape(places, max(length if periodic else length - 1, 1))
-    made = made.to(dtype=kind, device=options.get("device") or _core.get_default_device())
-    return made.requires_grad_(options.get("requires_grad", False))
+    made = made.to(dtype=kind, device=_core.get_default_device() if device is None else device)
+    return made.requires_grad_(requires_grad)
 
 
 def _window(name: str, length: int, periodic: bool, waves: Sequence[float], options: Options) -> Tensor:

@@ -10,16 +10,16 @@ import numpy as np
 from .. import _core
 from .._core import Tensor, _ask_torch_function, _has_torch_function_variadic
 from .._operation.checked import operation, write_results
-from .._operation.composed import batched_first
+from .._operation.composed import batched_first, type_name
 from ..autograd.function import Function
 
 # ------------------------------------------------------------------------------------------- reductions at positions
 
 
 def _reduce_at(ufunc: Any, start: Any, input: Tensor, dim: int, index: Tensor, src: Tensor, include: bool) -> Tensor:
-    made = np.array(input.detach().cpu().numpy())
-    at = index.detach().cpu().numpy()
-    values = src.detach().cpu().numpy()[tuple(slice(n) for n in at.shape)]
+    made = np.array(input.numpy(force=True))
+    at = index.numpy(force=True)
+    values = src.numpy(force=True)[tuple(slice(n) for n in at.shape)]
     places = list(np.indices(at.shape, sparse=True))
     places[dim] = at
     if not include:
@@ -62,6 +62,7 @@ def _at_positions(
     def backward(ctx: Any, grad: Tensor) -> Any:
         saved = ctx.saved_tensors
         mine, theirs = slopes(saved, ctx.dim, ctx.include)
+        mine, theirs = mine.conj(), theirs.conj()
         part = grad.gather(ctx.dim, saved[2]) * theirs
         if part.shape != saved[1].shape:
             whole = _core.zeros_like(saved[1])
@@ -164,10 +165,21 @@ def _reduced(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, red
         made = start.scatter_add(dim, index, src)
         if reduce == "sum":
             return made
-        ones = _core.ones_like(input.detach())
+        # Counts are real.
+        kind = _core.float64 if input.dtype.is_complex else input.dtype
+        ones = _core.ones_like(input.detach(), dtype=kind)
         start = ones if include else ones.scatter(dim, index, value=0)
-        count = start.scatter_add(dim, index, _core.ones_like(src.detach())).clamp(min=1)
+        count = start.scatter_add(dim, index, _core.ones_like(src.detach(), dtype=kind)).clamp(min=1)
+        if input.dtype.is_complex:
+            return made / count.to(input.dtype)
         return made / count if input.dtype.is_floating_point else _core.div(made, count, rounding_mode="floor")
+    if input.dtype.is_complex and reduce != "prod":
+        kernel = (
+            f"{name}_gather_tensor_cpu_reduce_{reduce}"
+            if name == "scatter"
+            else reduce.replace("a", "", 1) + "imum_cpu"
+        )
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(input.dtype)}'")
     chosen = {"prod": _prod, "amax": _amax, "amin": _amin}[reduce]
     result: Tensor = chosen(input, src, index, dim, include)
     return result
@@ -511,6 +523,9 @@ expand_copy: Callable[..., Tensor] = _copied("expand", "size")
 permute_copy: Callable[..., Tensor] = _copied("permute", "dims")
 select_copy: Callable[..., Tensor] = _copied("select", "dim, index")
 split_copy: Callable[..., tuple[Tensor, ...]] = _copied("split", "split_size, dim", tuple[Tensor, ...])
+split_with_sizes_copy: Callable[..., tuple[Tensor, ...]] = _copied(
+    "split_with_sizes", "split_sizes, dim", tuple[Tensor, ...]
+)
 squeeze_copy: Callable[..., Tensor] = _copied("squeeze", "dim")
 t_copy: Callable[..., Tensor] = _copied("t", "")
 transpose_copy: Callable[..., Tensor] = _copied("transpose", "dim0, dim1")

@@ -67,7 +67,9 @@ def write_results(name: str, out: Any, made: Any, casts: bool) -> Any:
     return type(made)(*written) if hasattr(made, "_fields") else tuple(written)
 
 
-def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
+def operation(
+    name: str, *, casts: bool = False, native: Callable[..., Any] | None = None, takes: tuple[str, ...] = ()
+) -> Callable[[F], F]:
     """Check a function's arguments, let their classes override it, and write what it gives to ``out``.
 
     Annotations are read as text (``from __future__ import annotations``): those of tensors, numbers, truth values and
@@ -78,6 +80,9 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
     Args:
         name: The name in messages, such as ``linalg_inv``.
         casts: Convert results to the dtype of ``out`` if they may be cast to it, instead of refusing other dtypes.
+        native: What the function calls, with ``takes``, if its other parameters have their defaults and its operands
+            are plain tensors. It is called without a detour then, so it must check its other arguments itself.
+        takes: See :func:`rgrad._operation.overridable.overridable`.
 
     Returns:
         The decorator.
@@ -124,7 +129,7 @@ def operation(name: str, *, casts: bool = False) -> Callable[[F], F]:
         def as_method(*args: Any, **kwargs: Any) -> Any:
             return checked(args, kwargs, True)
 
-        made: Any = overridable(*operands, calls=as_function)(function)
+        made: Any = overridable(*operands, native=native, takes=takes, calls=as_function)(function)
         made._calls_as_method = as_method
         return cast(F, made)
 

@@ -63,14 +63,32 @@ def check_cast(made: Tensor, target: Tensor) -> None:
 def type_name(dtype: Any) -> str:
     """PyTorch's name of a dtype in errors: ``Half``, ``Long``."""
     names = {"float16": "Half", "float32": "Float", "float64": "Double", "int16": "Short", "int32": "Int"}
+    names |= {"complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
     names |= {"int64": "Long", "int8": "Char", "uint8": "Byte", "bool": "Bool", "bfloat16": "BFloat16"}
     short = str(dtype).rpartition(".")[2]
     return names.get(short, short)
 
 
-def floating(input: Tensor) -> Tensor:
-    """The tensor, in the default dtype if its elements are integers or truth values."""
+def _refuse_complex(dtype: Any, kernel: str) -> None:
+    if dtype.is_complex:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{type_name(dtype)}'")
+
+
+def floating(input: Tensor, kernel: str) -> Tensor:
+    """The tensor, in the default dtype if its elements are integers or truth values.
+
+    Raises:
+        NotImplementedError: It is complex; says that PyTorch's ``kernel`` has no such numbers.
+    """
+    _refuse_complex(input.dtype, kernel)
     return input if input.dtype.is_floating_point else input.to(_core.get_default_dtype())
+
+
+def refuse_complex(name: str, *inputs: Any) -> None:
+    """Raise NotImplementedError, in PyTorch's words, if one of the inputs is complex."""
+    for x in inputs:
+        if isinstance(x, Tensor) and x.dtype.is_complex:
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{type_name(x.dtype)}'")
 
 
 def pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
@@ -99,9 +117,14 @@ def pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
     return first, second
 
 
-def floating_pair(input: Any, other: Any) -> tuple[Tensor, Tensor]:
-    """As :func:`pair`, with integers as floats. A number is not cut to the integers of a tensor before."""
+def floating_pair(input: Any, other: Any, kernel: str) -> tuple[Tensor, Tensor]:
+    """As :func:`pair`, with integers as floats. A number is not cut to the integers of a tensor before.
+
+    Raises:
+        NotImplementedError: One is complex; says that PyTorch's ``kernel`` has no such numbers.
+    """
     kind = _core.result_type(input, other)
+    _refuse_complex(kind, kernel)
     if not kind.is_floating_point:
         kind = _core.get_default_dtype()
     return pair(*(x.to(kind) if isinstance(x, Tensor) else x for x in (input, other)))
@@ -121,54 +144,52 @@ def batched_first(info: Any, in_dims: Sequence[int | None], tensors: Sequence[An
 
 
 def in_doubles(value: _Value, *inputs: Tensor) -> Tensor:
-    """Compute in float64, on the CPU for devices that may lack it, and round once."""
+    """Compute in float64 or complex128, on the CPU for devices that may lack it, and round once."""
     like = inputs[0]
     on_host = like.device.type not in ("cpu", "meta")
-    wide = [(x.cpu() if on_host else x).to(_core.float64) for x in inputs]
+    wide = [(x.cpu() if on_host else x).to(_core.complex128 if x.dtype.is_complex else _core.float64) for x in inputs]
     made = value(*wide).to(like.dtype)
     return made.to(like.device) if on_host else made
 
 
-def by_kernel(name: str, x: Tensor) -> Tensor:
-    """Compute by the CPU's kernel of this name, for every device; smaller floats in float32, and round once."""
-    if x.device.type == "meta":
-        return _core.empty_like(x)
-    wide = x.cpu() if x.device.type != "cpu" else x
-    if wide.dtype not in (_core.float32, _core.float64):
-        wide = wide.to(_core.float32)
-    made: Tensor = _core._special_value(name, wide)
-    return made.to(dtype=x.dtype, device=x.device)
-
-
-def of_elements(name: str, value: _Value | str, *slopes: _Value | str | None) -> Callable[..., Tensor]:
+def of_elements(
+    name: str, value: _Value, *slopes: _Value | str | None, holomorphic: bool = False
+) -> Callable[..., Tensor]:
     """A differentiable function of elements.
 
     Args:
         name: The name of its node, without the suffix.
-        value: Gives the values of float64 tensors, or is the name of a kernel.
+        value: Gives the values of float64 tensors.
         slopes: For each input what gives the derivative from all inputs, made of differentiable functions. Where there
             is none: what an error calls it, or None if no gradient goes there.
+        holomorphic: The function takes complex numbers, and has complex derivatives.
 
     Returns:
-        A function of tensors of one shape and dtype.
+        A function of tensors of one shape and dtype. It raises NotImplementedError for complex ones unless
+        ``holomorphic``.
     """
 
     def forward(*inputs: Tensor) -> Tensor:
-        return by_kernel(value, inputs[0]) if isinstance(value, str) else in_doubles(value, *inputs)
+        if not holomorphic:
+            refuse_complex(name.lower().removeprefix("special"), *inputs)
+        return in_doubles(value, *inputs)
 
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
 
-    def product(part: Tensor, i: int, inputs: tuple[Tensor, ...]) -> Tensor | None:
+    def product(part: Tensor, i: int, inputs: tuple[Tensor, ...], conjugate: bool = False) -> Tensor | None:
         of = slopes[i]
         if isinstance(of, str):
             raise NotImplementedError(f"the derivative for '{of}' is not implemented.")
-        return None if of is None else part * of(*inputs)
+        if of is None:
+            return None
+        slope = of(*inputs)
+        return part * (slope.conj() if conjugate and slope.dtype.is_complex else slope)
 
     def backward(ctx: Any, grad: Tensor) -> Any:
         inputs = ctx.saved_tensors
-        found = tuple(product(grad, i, inputs) if ctx.needs_input_grad[i] else None for i in range(len(slopes)))
+        found = tuple(product(grad, i, inputs, True) if ctx.needs_input_grad[i] else None for i in range(len(slopes)))
         return found if len(found) > 1 else found[0]
 
     def jvp(ctx: Any, *tangents: Tensor | None) -> Any:
@@ -209,10 +230,11 @@ def elements_on_host(
     """
 
     def forward(*inputs: Tensor) -> Tensor:
+        refuse_complex(name.lower(), *inputs)
         if inputs[0].device.type == "meta":
             return _core.empty_like(inputs[0])
         with np.errstate(all="ignore"):
-            made = np.asarray(function(*(x.detach().cpu().numpy() for x in inputs)), order="C")
+            made = np.asarray(function(*(x.numpy(force=True) for x in inputs)), order="C")
         return _core.from_numpy(made).to(inputs[0].device)
 
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._core import Tensor, _check_recorded_write, is_grad_enabled
+from .._core import Tensor, _check_recorded_write, _from_old_form, _has_old_form, is_grad_enabled
 from .composed import check_cast, refused_write
 from .overridable import cover
 
@@ -20,15 +20,25 @@ def _form(
 ) -> Callable[..., Any]:
     """A function with these parameters that asks the handlers of its tensors, and calls another one."""
     by_name = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    positional = len(parameters) - len(by_name)
+
+    def older(*given: Any, **named: Any) -> Any:
+        new = {p.name: named[p.name] for p in by_name if named[p.name] is not p.default}
+        found = _from_old_form(name, parameters[0].name == "self", given, new)
+        if found is None:
+            raise TypeError(f"{name}() takes {positional} positional arguments but {len(given)} were given")
+        return made(*found[0], **found[1])
+
     made: Any = cover(
         name,
         function,
         [p.name for p in parameters],
-        len(parameters) - len(by_name),
+        positional,
         {p.name: p.default for p in parameters if p.default is not p.empty},
         tensors,
         passed,
         numpy_names=True,
+        older=older if _has_old_form(name) else None,
     )
     made._tensors = tuple(tensors)
     made.__signature__ = inspect.Signature(parameters, return_annotation=result)

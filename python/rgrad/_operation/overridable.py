@@ -15,11 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 # an operation. `short` calls the native function where the function would do nothing else.
 _TEMPLATE = """\
 def {name}({parameters}):
+    {old}
     {renamed}
     if {plain}:
         {short}
-    elif _has({all}):
-        return _ask({name}, ({all},), ({positional},), dict({named}))
+        asked = _has()
+    else:
+        asked = _has({all})
+    if asked:
+        return _ask(_own, ({all},), ({positional},), dict({named}))
     return _function({passed})
 """
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
@@ -29,7 +33,7 @@ _FIRST_LINE = 17
 
 def _is_default(name: str, value: Any) -> str:
     if value is False:
-        return f"not {name}"
+        return f"{name} is False"
     return f"{name} is None" if value is None else f"{name} == {value!r}"
 
 
@@ -44,8 +48,11 @@ def cover(
     short: str = "pass",
     native: Callable[..., Any] | None = None,
     numpy_names: bool = False,
+    older: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """A function that asks the handlers of its arguments, and calls another one.
+
+    A mode is asked about it, too; where ``short`` calls a native function, about that one instead.
 
     Args:
         name: Its name.
@@ -58,6 +65,7 @@ def cover(
         short: What is done first where all ``tensors`` are plain, as text.
         native: What ``short`` knows as ``_native``.
         numpy_names: Take ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``, as native functions do.
+        older: What is called with all arguments where there are more by position than there are parameters.
 
     Returns:
         The function, without documentation.
@@ -75,9 +83,13 @@ def cover(
     first, last = (
         [f"{p}=None" if p in optional else p for p in some] for some in (names, (*by_name, *others.values()))
     )
+    more = "*_more" if older else "*"
     text = _TEMPLATE.format(
         name=name,
-        parameters=", ".join([*first, *(["*", *last] if last else [])]),
+        parameters=", ".join([*first, *([more, *last] if last else [])]),
+        old=f"if _more: return _older({', '.join((*names, more, *(f'{p}={p}' for p in by_name)))})"
+        if older
+        else "pass",
         renamed="; ".join(f"{p} = {p} if {o} is None else _renamed('{p}', {p}, '{o}', {o})" for p, o in others.items())
         or "pass",
         plain=" and ".join(f"type({p}) is _Tensor" for p in tensors),
@@ -93,10 +105,13 @@ def cover(
         "_function": function,
         "_has": _has_torch_function_variadic,
         "_native": native,
+        "_older": older,
         "_renamed": renamed,
     }
     exec(compile("\n" * (_FIRST_LINE - 1) + text, __file__, "exec"), scope)
+    # Not by its name: a parameter may have the same one.
     made: Any = scope[name]
+    scope["_own"] = made
     made.__defaults__ = tuple(default_of[p] for p in names if p in default_of)
     made.__kwdefaults__ = {p: default_of[p] for p in by_name if p in default_of} | dict.fromkeys(others.values())
     covered: Callable[..., Any] = made
@@ -111,8 +126,8 @@ def overridable(
 ) -> Callable[[F], F]:
     """Let the classes of a function's arguments override it.
 
-    If the arguments named ``tensors`` are all plain tensors, the function runs. Else its arguments are searched for a
-    ``__torch_function__``, which is given those without default by position and the others by name.
+    If the arguments named ``tensors`` are all plain tensors and no mode is on, the function runs. Else its arguments
+    are searched for a ``__torch_function__``, which is given those without default by position and the others by name.
 
     Args:
         tensors: The parameters whose types decide. They have no default, or None.
@@ -137,6 +152,9 @@ def overridable(
             passed = [name.removesuffix("=") for name in takes]
             conditions = [f"{name} is not None" for name in passed if name in default_of and default_of[name] is None]
             conditions += [_is_default(name, value) for name, value in default_of.items() if name not in passed]
+            if native.__name__.startswith("_"):
+                # Modes are asked about no private function, so about this one.
+                conditions.insert(0, "not _has()")
             call = ", ".join(f"{name}{name[:-1]}" if name.endswith("=") else name for name in takes)
             short = (f"if {' and '.join(conditions)}: " if conditions else "") + f"return _native({call})"
         made: Any = cover(

@@ -29,22 +29,41 @@ _FLOAT_FORMATS = {
     "bfloat16": (16, 7, 127, -126),
 }
 
+# Those without infinities: eps, largest, smallest and smallest normal number (Open Compute Project, OFP8 and MX).
+_EIGHT_BITS = {
+    "float8_e4m3fn": (0.125, 448.0, -448.0, 2.0**-6),
+    "float8_e4m3fnuz": (0.125, 240.0, -240.0, 2.0**-7),
+    "float8_e5m2": (0.25, 57344.0, -57344.0, 2.0**-14),
+    "float8_e5m2fnuz": (0.125, 57344.0, -57344.0, 2.0**-15),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 2.0**-127),
+}
+
 
 def _short_name(of: dtype) -> str:
     return str(of).rpartition(".")[2]
 
 
 class finfo:
-    """Limits of a floating point dtype, as ``numpy.finfo``; without argument, of the default dtype.
+    """Limits of a floating point dtype, as ``numpy.finfo``; of a complex one, those of its parts.
+
+    Args:
+        type: The dtype; without it, the default dtype.
 
     Raises:
-        TypeError: The dtype is not floating point.
+        TypeError: The dtype is neither floating point nor complex.
     """
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, type: dtype | None = None) -> None:
         name = _short_name(_core.get_default_dtype() if type is None else type)
+        if isinstance(type, dtype) and type.is_complex:
+            name = _short_name(type.to_real())
+        if name in _EIGHT_BITS:
+            self.bits, self.dtype, self.resolution = 8, name, 1.0
+            self.eps, self.max, self.min, self.smallest_normal = _EIGHT_BITS[name]
+            self.tiny = self.smallest_normal
+            return
         if name not in _FLOAT_FORMATS:
             raise TypeError(f"finfo() requires a floating point input type, got {type}. Use iinfo to handle '{name}'")
         self.bits, digits, top, bottom = _FLOAT_FORMATS[name]
@@ -74,7 +93,7 @@ class iinfo:
 
     def __init__(self, type: dtype) -> None:
         name = _short_name(type)
-        if not isinstance(type, dtype) or type.is_floating_point or type == _core.bool:
+        if not isinstance(type, dtype) or type.is_floating_point or type.is_complex or type == _core.bool:
             raise TypeError(f"iinfo() requires an integer input type, got {type}. Use finfo to handle '{name}'")
         self.bits = 8 * type.itemsize
         self.dtype = name

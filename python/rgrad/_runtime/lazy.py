@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
+_LISTED = "docs/in-torchs-place.md says which names of PyTorch are there, and how to list those that a program lacks"
+
 
 def lazily(
     package: str, modules: tuple[str, ...], names: Mapping[str, str] | None = None, *, below: str | None = None
@@ -29,7 +31,8 @@ def lazily(
             value = getattr(import_module(f"{parent}.{owners[name]}"), name)
             setattr(sys.modules[package], name, value)
             return value
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        hint = "" if "." in package else f". {_LISTED}"
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
 
     def __dir__() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules, *owners})

@@ -9,7 +9,8 @@ from typing import Any
 from .. import _core
 from .._runtime.guards import NoGradGuard
 from ..utils.hooks import warn_if_has_hooks
-from .bits import array_of, tensor_of
+from .bits import array_of, in_memory, lazy_bits, tensor_of, with_lazy_bits
+from .natives import memory_of
 
 __all__ = ["copied_data", "deepcopy", "generator", "legacy", "new", "rebuild", "reduce", "shallow"]
 
@@ -101,16 +102,23 @@ def copied_data(t: Any, memo: dict[Any, Any]) -> Any:
     ``memo`` is that of ``copy.deepcopy``.
     """
     with _core.DisableTorchFunctionSubclass(), NoGradGuard():
-        memory = t.untyped_storage()
-        key = ("rgrad memory", str(t.device), memory._cdata, t.dtype)
+        memory = memory_of(t)
+        size, count = t.element_size(), memory.nbytes()
+        # Tensors of several dtypes over one memory (``x``, ``x.real``) share the copy of its bytes.
+        as_bytes = t.device.type == "cpu" and count % size == 0
+        key = ("rgrad memory", str(t.device), memory._cdata, None if as_bytes else t.dtype)
         if key not in memo:
             # On a device integers and bool take four bytes at least.
-            packed = t.device.type == "cpu" or t.is_floating_point()
-            size = t.element_size() if packed else max(4, t.element_size())
-            everything = t.detach().as_strided((memory.nbytes() // size,), (1,), 0)
+            packed = t.device.type == "cpu" or t.is_floating_point() or t.is_complex()
+            size = size if packed else max(4, size)
+            everything = in_memory(t).as_strided((count // size,), (1,), 0).clone()
             # The original is kept, too: while the memo is in use, no other memory may get its address.
-            memo[key] = everything.clone(), t
-        return memo[key][0].as_strided(tuple(t.shape), t.stride(), t.storage_offset()).detach()
+            memo[key] = everything.view(_core.uint8) if as_bytes else everything, t
+        whole = memo[key][0].view(t.dtype) if as_bytes else memo[key][0]
+        made = whole.as_strided(tuple(t.shape), t.stride(), t.storage_offset()).detach()
+        # As in PyTorch, a copy of a lazy conjugate is computed, in memory of its own.
+        made = made.conj_physical() if t.is_conj() else made
+        return made.neg() if t.is_neg() else made
 
 
 def deepcopy(t: Any, memo: dict[Any, Any]) -> Any:
@@ -150,15 +158,18 @@ def rebuild(
     device: str = "cpu",
     layout: tuple[Any, ...] | None = None,
     dtype: str | None = None,
+    lazy: list[str] | None = None,
 ) -> Any:
     """A tensor from what ``reduce`` gave, on the device that it was on.
 
     ``layout`` has shape and strides, for ``values`` that are the memory as it was; ``dtype`` is named
-    where NumPy's type does not tell it.
+    where NumPy's type does not tell it; ``lazy`` names what is done to the elements when they are read.
     """
     t = _core.tensor(values, device=device) if dtype is None else tensor_of(values, dtype).to(device)
     if layout is not None:
         t = t.as_strided(*layout).detach()
+    if lazy:
+        t = with_lazy_bits(t, lazy)
     return _as(cls, t, requires_grad, attributes)
 
 
@@ -169,16 +180,18 @@ def reduce(t: Any, protocol: int) -> tuple[Any, ...]:
     """
     with _core.DisableTorchFunctionSubclass():
         warn_if_has_hooks(t)
-        plain = t.detach()
+        plain = in_memory(t)
         layout = None
         if not plain.is_contiguous():
             shape, strides = tuple(plain.shape), plain.stride()
             span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if plain.numel() else 0
             layout = (shape, strides)
             plain = plain.as_strided((span,), (1,), plain.storage_offset())
-        kind = "bfloat16" if plain.dtype == _core.bfloat16 else None
+        kind = str(plain.dtype).rpartition(".")[2] if plain.dtype in (_core.bfloat16, _core.complex32) else None
         values = array_of(plain.cpu())
-        return rebuild, (type(t), values, t.requires_grad, _attributes(t), t.device.type, layout, kind)
+        lazy = lazy_bits(t)
+        described = (type(t), values, t.requires_grad, _attributes(t), t.device.type, layout, kind)
+        return rebuild, (*described, lazy) if lazy else described
 
 
 def generator(state: Any) -> Any:

@@ -30,10 +30,14 @@ def to_html(t: Any) -> str:
     with _core.DisableTorchFunction(), NoGradGuard():
         parts = [f"<div>{_head(t)}</div>"]
         if _core._level_of(t) == 0 and not t.is_meta and t.numel():
-            sample, whole = _sampled(_core.Tensor.detach(t))
+            shown = _core.Tensor.detach(t)
+            if shown.is_complex():
+                parts.append("<div>absolute values:</div>")
+                shown = shown.abs()
+            sample, whole = _sampled(shown)
             values = _values(sample)
             parts.append(f"<div>{_facts(values, sample.dtype, whole)}</div>")
-            pictures = _pictures(t, values, sample.dtype)
+            pictures = _pictures(shown, values, sample.dtype)
             if pictures:
                 parts.append(f'<div style="display:flex;gap:16px;align-items:flex-end">{pictures}</div>')
         # Long texts scroll, so that the pictures of several cells are on one screen.

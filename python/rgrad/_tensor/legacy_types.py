@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor, dtype
+from .._runtime.warned import warn_user_once
 
 
 class _TensorType(type):
@@ -70,4 +71,8 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(f"invalid type object: only floating-point types are supported as the default type, got {t!r}")
     if not found.dtype.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {t!r}")
+    warn_user_once(
+        "rgrad.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use rgrad.set_default_dtype() and "
+        "rgrad.set_default_device() as alternatives."
+    )
     _core.set_default_dtype(found.dtype)

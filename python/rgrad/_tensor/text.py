@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from .. import _core
@@ -117,8 +117,6 @@ class _Format:
             else:
                 lengths = (len(f"{v:.{digits}f}") for v in telling)
             self.width = max(1, *lengths)
-        elif _options.sci_mode is not None:
-            self.scientific = _options.sci_mode
 
     def write(self, value: Any) -> str:
         if not self.floating:
@@ -132,7 +130,21 @@ class _Format:
         return text.rjust(self.width)
 
 
-def _write(data: Any, dims: int, indent: int, style: _Format) -> str:
+class _ComplexFormat:
+    """One way of writing for the real parts and one for the imaginary parts."""
+
+    def __init__(self, values: list[complex]) -> None:
+        self._real = _Format([v.real for v in values], floating=True)
+        self._imag = _Format([v.imag for v in values], floating=True)
+        # One more for the letter j.
+        self.width = self._real.width + self._imag.width + 1
+
+    def write(self, value: complex) -> str:
+        imag = self._imag.write(value.imag).lstrip()
+        return f"{self._real.write(value.real)}{'' if imag[0] in '+-' else '+'}{imag}j"
+
+
+def _write(data: Any, dims: int, indent: int, style: _Format | _ComplexFormat) -> str:
     if dims == 0:
         return style.write(data)
     if dims == 1:
@@ -158,12 +170,14 @@ def _to_host(t: Any, summarize: bool) -> Any:
 
 def _suffixes(t: Any) -> Iterator[str]:
     default = _core.get_default_dtype()
+    if t.dtype.is_complex:
+        default = default.to_complex()
     if t.device.type != "cpu":
         yield f"device='{t.device}'"
     if t.numel() == 0 or t.is_meta:
         if t.ndim != 1 or t.is_meta:
             yield f"size={tuple(t.shape)}"
-        if t.dtype != default:
+        if t.dtype != _core.get_default_dtype():
             yield f"dtype={t.dtype}"
     else:
         if not _options.edgeitems:
@@ -192,29 +206,38 @@ def _leveled(t: Any, level: int) -> str:
     return f"{head}, value=\n" + "\n".join("    " + line for line in to_string(inner).splitlines()) + "\n)"
 
 
-def to_string(t: Any) -> str:
-    """The text of ``repr``: values, and what distinguishes the tensor from an ordinary one."""
+def contents(t: Any, indent: int) -> str:
+    """The elements in brackets, with further lines ``indent`` columns in."""
+    if t.is_meta:
+        return "..."
+    if t.numel() == 0:
+        return "[]"
+    summarize = t.numel() > _options.threshold
+    data = _nested(_to_host(_core.Tensor.detach(t), summarize), summarize)
+    elements = list(_flat(data))
+    style = _ComplexFormat(elements) if t.dtype.is_complex else _Format(elements, t.dtype.is_floating_point)
+    return _write(data, t.ndim, indent, style)
+
+
+def with_suffixes(text: str, suffixes: Iterable[str], indent: int, force_newline: bool = False) -> str:
+    """A text with what stands behind the elements, on lines of their own where the first is full, and a bracket."""
+    room = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if force_newline or room + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            room, force_newline = indent + len(suffix), False
+        else:
+            text += ", " + suffix
+            room += len(suffix) + 2
+    return text + ")"
+
+
+def to_string(t: Any, *, tensor_contents: str | None = None) -> str:
+    """The text of ``repr``: values, or ``tensor_contents``, and what distinguishes the tensor from an ordinary one."""
     level = _core._level_of(t)
     if level > 0:
         return _leveled(t, level)
     plain = type(t) is _core.Tensor or type(t).__name__ in ("Parameter", "Buffer")
     prefix = "tensor(" if plain else f"{type(t).__name__}("
-    values = _core.Tensor.detach(t)
-    if t.is_meta:
-        body = "..."
-    elif t.numel() == 0:
-        body = "[]"
-    else:
-        summarize = t.numel() > _options.threshold
-        data = _nested(_to_host(values, summarize), summarize)
-        body = _write(data, t.ndim, len(prefix), _Format(list(_flat(data)), t.dtype.is_floating_point))
-    text = prefix + body
-    room = len(text) - text.rfind("\n") + 1
-    for suffix in _suffixes(t):
-        if room + len(suffix) + 2 > _options.linewidth:
-            text += ",\n" + " " * len(prefix) + suffix
-            room = len(prefix) + len(suffix)
-        else:
-            text += ", " + suffix
-            room += len(suffix) + 2
-    return text + ")"
+    body = contents(t, len(prefix)) if tensor_contents is None else tensor_contents
+    return with_suffixes(prefix + body, _suffixes(t), len(prefix))

@@ -9,7 +9,7 @@ from .._core import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .argnums import Argnums, chosen, replaced
 from .levels import basis, tracking, unwrap_tree, wrap_tree
-from .tangents import check_dual, tangents_of
+from .tangents import check_dual, check_real, fitting, tangents_of
 from .vmap import vmap
 
 __all__ = ["jacfwd", "jvp"]
@@ -83,7 +83,10 @@ def jvp_with_argnums(
         inner = wrap_tree(primals, level)
         wrapped, _ = tree_flatten(inner if argnums is None else chosen(inner, argnums))
         duals = tree_unflatten(
-            [_core._make_dual(x, _core._wrap(t, level)) for x, t in zip(wrapped, flat_tangents, strict=True)],
+            [
+                _core._make_dual(x, _core._wrap(fitting(x, t), level))
+                for x, t in zip(wrapped, flat_tangents, strict=True)
+            ],
             primals_spec,
         )
         args = duals if argnums is None else replaced(inner, duals, argnums)
@@ -186,7 +189,7 @@ def jacfwd(
         A function of the same arguments; its result is that of :func:`rgrad.func.jacrev`.
 
     Raises:
-        RuntimeError: When called: as :func:`jvp` and :func:`vmap`.
+        RuntimeError: When called: as :func:`jvp` and :func:`vmap`, and for complex arguments or outputs.
 
     Example:
         >>> rgrad.func.jacfwd(lambda x: x.flip(0) * 2)(rgrad.tensor([1.0, 2.0]))
@@ -196,6 +199,7 @@ def jacfwd(
 
     @wraps(func)
     def wrapper(*args: Any) -> Any:
+        check_real("jacfwd", tree_flatten(args)[0], "inputs")
         primals = chosen(args, argnums)
         flat_in, in_spec = tree_flatten(primals)
         for x in flat_in:
@@ -206,6 +210,7 @@ def jacfwd(
 
         def push(tangents: Any) -> Any:
             found = jvp_with_argnums(func, args, tangents, argnums, has_aux=has_aux)
+            check_real("jacfwd", tree_flatten(found[0])[0], "outputs")
             return found[1:] if has_aux else found[1]
 
         columns = vmap(push, randomness=randomness)(tree_unflatten(basis(flat_in), in_spec))

@@ -1,7 +1,8 @@
 """What forward mode shares: at which levels tangents are computed, and which tangent fits which tensor."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from typing import Any
 
 from .. import _core
 from .._core import Tensor
@@ -30,12 +31,33 @@ def tangents_hidden(level: int) -> Generator[None]:
         _core._unhide_tangents(before)
 
 
+def is_differentiable(tensor: Tensor) -> bool:
+    """Whether its elements are real or complex floating point numbers."""
+    return tensor.is_floating_point() or tensor.dtype.is_complex
+
+
+def check_real(api: str, flat: Iterable[Any], what: str) -> None:
+    """Raise RuntimeError for a complex tensor among the leaves: a Jacobian would have two numbers for each entry."""
+    for i, value in enumerate(flat):
+        if isinstance(value, Tensor) and value.dtype.is_complex:
+            raise RuntimeError(
+                f"{api}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
+
+
+def fitting(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """The tangent; a real one of a complex tensor as a complex number."""
+    if tensor.dtype.is_complex and tangent.is_floating_point():
+        return tangent.to(tensor.dtype)
+    return tangent
+
+
 def check_dual(tensor: Tensor, tangent: Tensor) -> None:
     """Raise unless a tangent fits a tensor: ValueError for integers, RuntimeError for the shape."""
     for what, value in (("primal", tensor), ("tangent", tangent)):
         if not isinstance(value, Tensor):
             raise TypeError(f"make_dual: expected a Tensor as {what}, but got {type(value).__name__}")
-        if not value.is_floating_point():
+        if not is_differentiable(value):
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {value.dtype}")
     if tensor.shape != tangent.shape:
         raise RuntimeError(

@@ -2,13 +2,13 @@
 
 import collections.abc
 import functools
-import warnings
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from .. import _core
 from .._core import Tensor, dtype
+from .._runtime.warned import warn_user
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -16,6 +16,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Kinds of devices that PyTorch knows, but that this package does not have.
 _ABSENT = ("cuda", "xpu", "hpu", "mtia", "maia", "mps", "xla", "ipu")
+
+
+def deprecated(kind: str, name: str) -> None:
+    """Warn that a class is under its old name, which has the kind of device in it."""
+    warn_user(
+        f"`rgrad.{kind}.amp.{name}(args...)` is deprecated. Please use `rgrad.amp.{name}('{kind}', args...)` instead.",
+        FutureWarning,
+    )
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -79,15 +87,12 @@ class autocast:
         self._cache_enabled = _core.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and device_type in _ABSENT:
             if device_type == "cuda":
-                warnings.warn(
-                    "User provided device_type of 'cuda', but CUDA is not available. Disabling autocast.", stacklevel=2
-                )
+                warn_user("User provided device_type of 'cuda', but CUDA is not available. Disabling autocast.")
             enabled = False
         if enabled and self.fast_dtype not in (_core.bfloat16, _core.float16):
-            warnings.warn(
+            warn_user(
                 f"In {device_type.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                f"{device_type.upper()} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
-                stacklevel=2,
+                f"{device_type.upper()} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             enabled = False
         self._enabled = enabled

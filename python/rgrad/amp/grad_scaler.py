@@ -1,7 +1,6 @@
 """Scaling of losses, so that gradients in 16 bits do not become 0."""
 
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
@@ -9,6 +8,7 @@ from typing import Any, overload
 
 from .. import _core
 from .._core import Tensor
+from .._runtime.warned import warn_user
 from ..autograd.grad_mode import no_grad
 
 __all__ = ["GradScaler", "OptState"]
@@ -61,7 +61,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda":
-            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
+            warn_user("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
             self._enabled = False
         if self._enabled:
             if growth_factor <= 1.0:
@@ -129,6 +129,13 @@ class GradScaler:
         """Multiply all gradients by ``factor``. Returns 1 for each device where one has inf or nan, else 0."""
         found: dict[str, float] = {}
         with no_grad():
+            for group in optimizer.param_groups:
+                for param in group["params"]:
+                    if param.grad is not None and param.grad.dtype.is_complex:
+                        name = "ComplexDouble" if param.grad.dtype == _core.complex128 else "ComplexFloat"
+                        raise NotImplementedError(
+                            f"\"_amp_foreach_non_finite_check_and_unscale_cpu\" not implemented for '{name}'"
+                        )
             for group in optimizer.param_groups:
                 for param in group["params"]:
                     grad = param.grad

@@ -357,7 +357,11 @@ def _saved_trouble(node: Any) -> dict[str, str]:
         if not name.startswith("_saved_"):
             continue
         value = getattr(node, name)
-        if not isinstance(value, Tensor) or not value.is_floating_point() or value.numel() == 0:
+        if (
+            not isinstance(value, Tensor)
+            or not (value.is_floating_point() or value.dtype.is_complex)
+            or value.numel() == 0
+        ):
             continue
         with no_grad():
             value = value.detach()

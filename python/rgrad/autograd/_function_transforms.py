@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from .._core import Tensor
 from .._transforms.levels import inside_transform, open_level
-from .._transforms.tangents import check_dual, tangents_hidden
+from .._transforms.tangents import check_dual, fitting, is_differentiable, tangents_hidden
 from .._transforms.vmap import restore_vmap, unwrap_batched
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
 from .function import Function
@@ -89,7 +89,7 @@ def _apply_at_level(cls: Any, args: tuple[Any, ...], number: int, forward: Calla
             return outputs
         given = tuple(
             _core.zeros_like(_core._primal(x))
-            if t is None and isinstance(x, Tensor) and x.is_floating_point() and ctx.materialize_grads
+            if t is None and isinstance(x, Tensor) and is_differentiable(x) and ctx.materialize_grads
             else t
             for x, t in zip(args, tangents, strict=True)
         )
@@ -147,7 +147,7 @@ def _set_output_tangent(out: Tensor, tangent: Tensor | None, inputs: list[tuple[
                 "as-is."
             )
         return
-    if tangent is not None and not tangent.is_floating_point():
+    if tangent is not None and not is_differentiable(tangent):
         raise RuntimeError(
             f"Expected both tensor and its forward grad to be floating point or complex, but jvp gave {tangent.dtype}"
         )
@@ -172,7 +172,7 @@ def _set_output_tangent(out: Tensor, tangent: Tensor | None, inputs: list[tuple[
             )
     if tangent is not None:
         check_dual(out, tangent)
-        _core._set_tangent(out, _core._primal(tangent))
+        _core._set_tangent(out, _core._primal(fitting(out, tangent)))
 
 
 def _base_of(x: Tensor) -> Any:

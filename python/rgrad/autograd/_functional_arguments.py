@@ -76,4 +76,6 @@ def _vector(v: Any, like: tuple[Tensor, ...], is_tuple: bool, where: str, needs:
         return fitted
     if len(like) != 1 or like[0].numel() != 1:
         raise RuntimeError(f"The vector v can only be None if {needs}.")
+    if like[0].dtype.is_complex:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {like[0].dtype}")
     return (_core.ones_like(like[0]).detach(),)

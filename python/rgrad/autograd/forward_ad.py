@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Tensor
-from .._transforms.tangents import check_dual
+from .._transforms.tangents import check_dual, fitting
 from .grad_mode import _Mode
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -99,8 +99,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     """Give a view of ``tensor`` with a tangent; what is computed from it has tangents, too.
 
     Args:
-        tensor: A floating point tensor; its history stays.
-        tangent: A tensor of the same shape, dtype and device.
+        tensor: A floating point or complex tensor; its history stays.
+        tangent: A tensor of the same shape, dtype and device; that of a complex tensor may be real.
         level: The level that is entered.
 
     Returns:
@@ -109,7 +109,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises:
         RuntimeError: No level is entered, ``tensor`` has a tangent already, or the tangent does not fit.
         TypeError: One of them is no tensor.
-        ValueError: One of them is not floating point.
+        ValueError: One of them is neither floating point nor complex.
 
     Example:
         >>> from rgrad.autograd import forward_ad
@@ -129,7 +129,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported. Unpack it first."
         )
-    return _core._make_dual(tensor, tangent)
+    return _core._make_dual(tensor, fitting(tensor, tangent))
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

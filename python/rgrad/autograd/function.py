@@ -296,7 +296,7 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
             _DelayedError.apply(
                 o if _core._level_of(o) else o.detach(), *(a for a in args if isinstance(a, _core.Tensor))
             )
-            if isinstance(o, _core.Tensor) and o.dtype.is_floating_point
+            if isinstance(o, _core.Tensor) and (o.dtype.is_floating_point or o.dtype.is_complex)
             else o
             for o in (outputs if several else (outputs,))
         ]

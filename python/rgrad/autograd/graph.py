@@ -10,6 +10,7 @@ from weakref import WeakSet, WeakValueDictionary
 from .. import _core
 from .._core import Node, Tensor
 from .._runtime.lazy import lazily
+from .._tensor.natives import memory_of
 from ._explain import GradientExplanation, explain
 from ._graph_memory import GraphMemoryReport, memory_report
 from ._graph_switches import (
@@ -326,8 +327,7 @@ def register_multi_grad_hook(
 
 
 def _memory(tensor: Tensor) -> int:
-    storage: Any = tensor.untyped_storage()
-    number: int = storage._cdata
+    number: int = memory_of(tensor)._cdata
     return number
 
 

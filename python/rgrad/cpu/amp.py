@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import _core
 from ..amp import autocast_mode, grad_scaler
+from ..amp.autocast_mode import deprecated
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -17,12 +18,14 @@ class autocast(autocast_mode.autocast):
         cache_enabled: Whether converted weights are kept.
 
     Example:
-        >>> with rgrad.cpu.amp.autocast():
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"), rgrad.cpu.amp.autocast():
         ...     (rgrad.ones(2, 2) @ rgrad.ones(2, 2)).dtype
         rgrad.bfloat16
     """
 
     def __init__(self, enabled: bool = True, dtype: Any = _core.bfloat16, cache_enabled: bool = True) -> None:
+        deprecated("cpu", "autocast")
         super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -45,4 +48,5 @@ class GradScaler(grad_scaler.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        deprecated("cpu", "GradScaler")
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

@@ -8,9 +8,11 @@ import warnings
 from collections import OrderedDict
 from typing import Any
 
-from .. import _core, memory, wgpu
+from .. import _core, wgpu
+from .. import memory as _memory
+from .._core import OutOfMemoryError as OutOfMemoryError
 from .._core import Tensor
-from .._runtime.no_device import refuse
+from .._runtime.no_device import CONTEXT, NO_CUDA, Refused, answering, refuse
 from . import amp as amp
 from . import nvtx as nvtx
 from ._streams import CUDAGraph as CUDAGraph
@@ -114,6 +116,65 @@ __all__ = [
     "utilization",
 ]
 
+_STORAGES = "BFloat16 Bool Byte Char ComplexDouble ComplexFloat Double Float Half Int Long Short"
+_NO_ALLOCATOR = Refused(
+    OSError, "cuda.{name}: there is no CUDA allocator; memory of rgrad is set by rgrad.set_memory_limit"
+)
+_ANSWERS: dict[str, Any] = {
+    **{f"class {kind}Storage": NO_CUDA for kind in _STORAGES.split()},
+    "class CUDAPluggableAllocator": _NO_ALLOCATOR,
+    "class ExternalStream": NO_CUDA,
+    "class GreenContext": NO_CUDA,
+    "class MemPool": NO_CUDA,
+    "class cudaStatus": None,
+    "caching_allocator_alloc(size, device=None, stream=None)": NO_CUDA,
+    "caching_allocator_delete(mem_ptr)": None,
+    "caching_allocator_disabled()": CONTEXT,
+    "caching_allocator_enable(value=True)": None,
+    "change_current_allocator(allocator)": _NO_ALLOCATOR,
+    "check_error(res)": None,
+    "current_solver_handle()": NO_CUDA,
+    "device_memory_used(device=None)": NO_CUDA,
+    "get_stream_from_external(data_ptr, device=None)": NO_CUDA,
+    "graph_pool_handle()": (0, 1),
+    "host_memory_stats()": OrderedDict(),
+    "host_memory_stats_as_nested_dict()": {},
+    "memory_snapshot(mempool_id=None, include_traces=True)": [],
+    "reset_accumulated_host_memory_stats()": None,
+    "reset_accumulated_memory_stats(device=None)": None,
+    "reset_peak_host_memory_stats()": None,
+    "use_mem_pool(pool, device=None)": CONTEXT,
+}
+_MODULES = (
+    "comm",
+    "graphs",
+    "green_contexts",
+    "memory",
+    "nccl",
+    "profiler",
+    "random",
+    "sparse",
+    "streams",
+    "tunable",
+)
+__getattr__, __dir__ = answering(__name__, _ANSWERS, _MODULES)
+
+
+class CudaError(RuntimeError):
+    """An error that a CUDA driver reports.
+
+    Args:
+        code: The driver's number.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"cuda error ({code})")
+
+
+class DeferredCudaCallError(Exception):
+    """An error of a call that waited for the first use of a CUDA device."""
+
+
 #: The generators of all CUDA devices.
 default_generators: tuple[Any, ...] = ()
 has_half = False
@@ -147,6 +208,10 @@ def init() -> None:
         RuntimeError: Always.
     """
     refuse("init")
+
+
+_initialized = False
+_lazy_init = init
 
 
 def current_device() -> int:
@@ -442,42 +507,42 @@ def ipc_collect() -> None:
 
 def memory_allocated(device: Any = None) -> int:
     """The bytes that tensors hold now on the device (by default on the default device)."""
-    return memory.allocated(device)
+    return _memory.allocated(device)
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors have held at a time since :func:`reset_peak_memory_stats`."""
-    return memory.peak(device)
+    return _memory.peak(device)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Let :func:`max_memory_allocated` begin anew with the bytes that are held now."""
-    memory.reset_peak(device)
+    _memory.reset_peak(device)
 
 
 def reset_max_memory_allocated(device: Any = None) -> None:
     """Do what :func:`reset_peak_memory_stats` does, under its old name."""
-    memory.reset_peak(device)
+    _memory.reset_peak(device)
 
 
 def memory_reserved(device: Any = None) -> int:
     """The bytes that tensors hold now and those that are kept for the next ones."""
-    return memory.reserved(device)
+    return _memory.reserved(device)
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The larger one of :func:`max_memory_allocated` and :func:`memory_reserved`."""
-    return memory.max_memory_reserved(device)
+    return _memory.max_memory_reserved(device)
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
     """The bytes held and reserved, now and at most, under PyTorch's keys."""
-    return memory.memory_stats(device)
+    return _memory.memory_stats(device)
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """What is alive on the device, by the lines that allocated it, as a table (:func:`rgrad.memory.report`)."""
-    return memory.memory_summary(device, abbreviated)
+    return _memory.memory_summary(device, abbreviated)
 
 
 def empty_cache() -> None:
@@ -517,4 +582,4 @@ def max_memory_cached(device: Any = None) -> int:
 def reset_max_memory_cached(device: Any = None) -> None:
     """An old name of :func:`reset_peak_memory_stats`."""
     _renamed("reset_max_memory_cached", "reset_peak_memory_stats")
-    memory.reset_peak(device)
+    _memory.reset_peak(device)

@@ -1,12 +1,13 @@
 """Mixed precision under the names that ``rgrad.amp`` replaces. There are no CUDA devices: both are off."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from .. import _core
 from .._core import dtype
+from .._runtime.warned import warn_user
 from ..amp import autocast_mode, grad_scaler
+from ..amp.autocast_mode import deprecated
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -23,6 +24,7 @@ class autocast(autocast_mode.autocast):
     """
 
     def __init__(self, enabled: bool = True, dtype: Any = _core.float16, cache_enabled: bool = True) -> None:
+        deprecated("cuda", "autocast")
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -45,6 +47,7 @@ class GradScaler(grad_scaler.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
+        deprecated("cuda", "GradScaler")
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 
@@ -75,10 +78,14 @@ def custom_bwd(bwd: F) -> F:
     return autocast_mode.custom_bwd(bwd, device_type="cuda")
 
 
+def amp_definitely_not_available() -> bool:
+    """Tell whether there is nothing that mixed precision would run on: always, without CUDA devices."""
+    return True
+
+
 def _deprecated(name: str) -> None:
-    warnings.warn(
+    warn_user(
         f"`rgrad.cuda.amp.{name}(args...)` is deprecated. Please use `rgrad.amp.{name}(args..., device_type='cuda')` "
         "instead.",
         FutureWarning,
-        stacklevel=3,
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from .. import _core
 from .._core import Size, Tensor
-from .constraints import Constraint, all_inside
+from ..autograd.grad_mode import no_grad
+from . import constraints
+from .utils import lazy_property
 
 __all__ = ["Distribution"]
+
+_NO_SHAPE = Size()
 
 
 class Distribution:
@@ -21,19 +25,36 @@ class Distribution:
         validate_args: Check parameters and values; by default what :meth:`set_default_validate_args` says.
 
     Attributes:
-        batch_shape: The shape of the parameters.
-        event_shape: The shape of a value.
         has_rsample: Whether samples have gradients with respect to the parameters.
+        has_enumerate_support: Whether :meth:`enumerate_support` gives all values.
 
     Raises:
         ValueError: A parameter violates its constraint.
+
+    Example:
+        >>> rgrad.distributions.Normal(rgrad.zeros(3), 1.0).sample((2,)).shape
+        rgrad.Size([2, 3])
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
-    support: Any = None
-    has_rsample = False
-    has_enumerate_support = False
+    has_rsample: bool = False
+    has_enumerate_support: bool = False
     _validate_args = __debug__
+
+    if TYPE_CHECKING:
+        # Attributes in some subclasses, properties in others.
+        arg_constraints: Any
+        support: Any
+    else:
+
+        @property
+        def arg_constraints(self) -> dict[str, constraints.Constraint]:
+            """The constraints of parameters by their names."""
+            raise NotImplementedError
+
+        @property
+        def support(self) -> constraints.Constraint | None:
+            """The constraint of values."""
+            raise NotImplementedError
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -46,52 +67,114 @@ class Distribution:
             ValueError: ``value`` is neither.
         """
         if value not in (True, False):
-            raise ValueError
+            raise ValueError(f"set_default_validate_args: expected True or False, got {value!r}")
         Distribution._validate_args = value
 
     def __init__(
-        self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (), validate_args: bool | None = None
+        self,
+        batch_shape: Size = _NO_SHAPE,
+        event_shape: Size = _NO_SHAPE,
+        validate_args: bool | None = None,
     ) -> None:
-        self.batch_shape, self.event_shape = Size(batch_shape), Size(event_shape)
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if not self._validate_args:
+        if self._validate_args:
+            self._validate_parameters()
+        super().__init__()
+
+    def _validate_parameters(self) -> None:
+        try:
+            wanted = self.arg_constraints
+        except NotImplementedError:
+            warnings.warn(
+                f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
+                "initialize the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
             return
-        for name, constraint in self.arg_constraints.items():
-            if name not in self.__dict__:
+        for name, constraint in wanted.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property):
                 continue  # it is made of another parameter
             value = getattr(self, name)
-            if not all_inside(constraint.check(value)):
+            if not constraints.all_inside(constraint.check(value)):
                 raise ValueError(
                     f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
                 )
 
     def _validate_sample(self, value: Tensor) -> None:
-        if not self._validate_args:
-            return
+        """Raise ValueError where a value has not the shape of this distribution's, or lies outside of the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
-        start = len(value.shape) - len(self.event_shape)
-        if value.shape[start:] != self.event_shape:
+        start = len(value.shape) - len(self._event_shape)
+        if value.shape[start:] != self._event_shape:
             raise ValueError(
-                f"The right-most size of value must match event_shape: {value.shape} vs {self.event_shape}."
+                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
             )
-        expected = self.batch_shape + self.event_shape
+        expected = self._batch_shape + self._event_shape
         for have, want in zip(reversed(value.shape), reversed(expected), strict=False):
             if have != want and 1 not in (have, want):
                 raise ValueError(
                     f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
                 )
-        support = self.support
-        if support is not None and not all_inside(support.check(value)):
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{self.__class__} does not define `support` to enable sample validation. Please initialize the "
+                "distribution with `validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
+            return
+        assert support is not None
+        if not constraints.all_inside(support.check(value)):
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
-    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
-        return Size((*sample_shape, *self.batch_shape, *self.event_shape))
+    def _extended_shape(self, sample_shape: Sequence[int] = _NO_SHAPE) -> Size:
+        """The shape of so many samples."""
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """What an ``expand`` of ``cls`` fills: a new object, or the one that a subclass has made."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ != cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom __init__ method "
+                "must also define a custom .expand() method."
+            )
+        return type(self).__new__(type(self))
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        """Give the distribution with parameters expanded to another batch shape, without copies or checks.
+
+        Args:
+            batch_shape: The shape.
+            _instance: The object to fill, from a subclass.
+
+        Returns:
+            A distribution.
+
+        Raises:
+            NotImplementedError: A subclass has not said how.
+        """
+        raise NotImplementedError
+
+    @property
+    def batch_shape(self) -> Size:
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """The shape of a value."""
+        return self._event_shape
 
     @property
     def stddev(self) -> Tensor:
@@ -113,7 +196,7 @@ class Distribution:
         """The variance."""
         raise NotImplementedError
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def sample(self, sample_shape: Sequence[int] = _NO_SHAPE) -> Tensor:
         """Draw values, which have no gradients.
 
         Args:
@@ -122,12 +205,10 @@ class Distribution:
         Returns:
             Shape ``sample_shape + batch_shape + event_shape``.
         """
-        from ..autograd.grad_mode import no_grad
-
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+    def rsample(self, sample_shape: Sequence[int] = _NO_SHAPE) -> Tensor:
         """Draw values with gradients with respect to the parameters.
 
         Args:
@@ -140,6 +221,20 @@ class Distribution:
             NotImplementedError: The distribution has none.
         """
         raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """Draw values: PyTorch's older name of ``sample((n,))``.
+
+        Args:
+            n: How many.
+
+        Returns:
+            Shape ``(n,) + batch_shape + event_shape``.
+        """
+        warnings.warn(
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", category=FutureWarning, stacklevel=2
+        )
+        return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Compute the logarithm of the probability or density of values.
@@ -207,46 +302,7 @@ class Distribution:
         """
         raise NotImplementedError
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Distribution:
-        """Give the distribution with parameters expanded to another shape.
-
-        Args:
-            batch_shape: The shape.
-
-        Returns:
-            A new distribution.
-        """
-        made = type(self).__new__(type(self))
-        for name, value in self.__dict__.items():
-            if isinstance(value, Tensor):
-                own = len(value.shape) - len(self.batch_shape)
-                value = value.expand(*batch_shape, *value.shape[len(value.shape) - own :]) if own >= 0 else value
-            setattr(made, name, value)
-        made.batch_shape = Size(batch_shape)
-        return made
-
     def __repr__(self) -> str:
-        names = [name for name in self.arg_constraints if name in self.__dict__]
-        parts = (
-            f"{name}: {value if value.numel() == 1 else value.size()}"
-            for name in names
-            for value in [getattr(self, name)]
-        )
-        return f"{type(self).__name__}({', '.join(parts)})"
-
-
-def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Parameters as tensors of one shape; numbers have the dtype of the first tensor, or the default one without any.
-
-    Raises:
-        ValueError: A parameter is neither a number nor a tensor.
-    """
-    if not all(isinstance(v, (Tensor, int, float)) for v in values):
-        raise ValueError(
-            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
-        )
-    like = next((v for v in values if isinstance(v, Tensor)), None)
-    kind = _core.get_default_dtype() if like is None else like.dtype
-    device = None if like is None else like.device
-    made = [v if isinstance(v, Tensor) else _core.tensor(v, dtype=kind, device=device) for v in values]
-    return tuple(_core.broadcast_tensors(*made))
+        found = {name: self.__dict__[name] for name in self.arg_constraints if name in self.__dict__}
+        parts = (f"{name}: {value if value.numel() == 1 else value.size()}" for name, value in found.items())
+        return f"{self.__class__.__name__}({', '.join(parts)})"

@@ -1,4 +1,4 @@
-"""Divergences between distributions (Kullback and Leibler)."""
+"""Divergences between distributions (Kullback and Leibler), by pairs of their classes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from ._continuous import Normal, Uniform
-from ._discrete import Bernoulli, Categorical
 from .distribution import Distribution
+from .exp_family import ExponentialFamily, _statistics
+from .utils import _sum_rightmost
 
 __all__ = ["kl_divergence", "register_kl"]
 
-_RULES: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
+_Rule = Callable[[Any, Any], Any]
+
+# The rules that were registered, and those found for pairs of classes since the last registration.
+_KL_REGISTRY: dict[tuple[type, type], _Rule] = {}
+_KL_MEMOIZE: dict[tuple[type, type], _Rule] = {}
 
 
-def register_kl(type_p: type, type_q: type) -> Callable[[Callable[[Any, Any], Tensor]], Callable[[Any, Any], Tensor]]:
-    """Decorate the function of a pair of distributions.
+def register_kl(type_p: type, type_q: type) -> Callable[[_Rule], _Rule]:
+    """Decorate the function of a pair of classes; subclasses use it too, unless there is a closer one.
 
     Args:
         type_p: The class of the first one.
@@ -29,35 +33,46 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[[Any, Any], Te
         The decorator.
 
     Raises:
-        TypeError: One of them is no class of distributions.
+        TypeError: One of them is no class.
+
+    Example:
+        >>> class Point(rgrad.distributions.Distribution):
+        ...     arg_constraints = {}
+        >>> @rgrad.distributions.register_kl(Point, rgrad.distributions.Normal)
+        ... def kl_point_normal(p, q):
+        ...     return q.mean
+        >>> rgrad.distributions.kl_divergence(Point(), rgrad.distributions.Normal(3.0, 1.0))
+        tensor(3.)
     """
     for kind, name in ((type_p, "type_p"), (type_q, "type_q")):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+        # Any class: libraries register bases of their own that distributions get by multiple inheritance.
+        if not isinstance(kind, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
 
-    def decorate(rule: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
-        _RULES[type_p, type_q] = rule
+    def decorate(rule: _Rule) -> _Rule:
+        _KL_REGISTRY[type_p, type_q] = rule
+        _KL_MEMOIZE.clear()
         return rule
 
     return decorate
 
 
-def _rule(type_p: type, type_q: type) -> Callable[[Any, Any], Tensor] | None:
-    """The function of the closest pair of classes, by the class of ``p`` first."""
+def _dispatch_kl(type_p: type, type_q: type) -> Any:
+    """The function of the closest pair of classes, by the class of ``p`` first, or NotImplemented."""
     of_p, of_q = type_p.__mro__, type_q.__mro__
-    pairs = [(a, b) for a, b in _RULES if a in of_p and b in of_q]
+    pairs = [(a, b) for a, b in _KL_REGISTRY if a in of_p and b in of_q]
     if not pairs:
-        return None
+        return NotImplemented
     left = min(pairs, key=lambda pair: (of_p.index(pair[0]), of_q.index(pair[1])))
     right = min(pairs, key=lambda pair: (of_q.index(pair[1]), of_p.index(pair[0])))
-    if _RULES[left] is not _RULES[right]:
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
         warnings.warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). "
             f"Please register_kl({left[0].__name__}, {right[1].__name__})",
             RuntimeWarning,
             stacklevel=3,
         )
-    return _RULES[left]
+    return _KL_REGISTRY[left]
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
@@ -78,53 +93,40 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         >>> rgrad.distributions.kl_divergence(Normal(1.0, 1.0), Normal(0.0, 1.0))
         tensor(0.5000)
     """
-    rule = _rule(type(p), type(q))
-    if rule is not None:
-        return rule(p, q)
-    raise NotImplementedError(
-        f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
-    )
+    types = type(p), type(q)
+    rule = _KL_MEMOIZE.get(types)
+    if rule is None:
+        rule = _KL_MEMOIZE[types] = _dispatch_kl(*types)
+    if rule is NotImplemented:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
+        )
+    made: Tensor = rule(p, q)
+    return made
 
 
-@register_kl(Normal, Normal)
-def _normals(p: Normal, q: Normal) -> Tensor:
-    ratio = (p.scale / q.scale).pow(2)
-    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
+def _infinite_like(tensor: Tensor) -> Tensor:
+    """What a divergence is where ``p`` has values that ``q`` never has."""
+    return _core.full_like(tensor, math.inf)
 
 
-@register_kl(Uniform, Uniform)
-def _uniforms(p: Uniform, q: Uniform) -> Tensor:
-    made = ((q.high - q.low) / (p.high - p.low)).log()
-    return _core.where((q.low > p.low) | (q.high < p.high), _core.full_like(made, math.inf), made)
+def _x_log_x(tensor: Tensor) -> Tensor:
+    """``x * log(x)``, which is 0 at 0."""
+    return _core.xlogy(tensor, tensor)
 
 
-@register_kl(Uniform, Normal)
-def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
-    size = p.high - p.low
-    spread = (math.sqrt(2 * math.pi) * q.scale / size).log()
-    return spread + 0.5 * (size.pow(2) / 12 + ((p.high + p.low - 2 * q.loc) / 2).pow(2)) / q.scale.pow(2)
-
-
-@register_kl(Normal, Uniform)
-def _normal_uniform(p: Normal, q: Uniform) -> Tensor:
-    return _core.full_like(p.loc, math.inf)
-
-
-@register_kl(Bernoulli, Bernoulli)
-def _bernoullis(p: Bernoulli, q: Bernoulli) -> Tensor:
-    def part(made: Tensor, never_p: Tensor, never_q: Tensor) -> Tensor:
-        made = _core.where(never_q, _core.full_like(made, math.inf), made)
-        return _core.where(never_p, _core.zeros_like(made), made)
-
-    softplus = _core.softplus
-    ones = p.probs * (softplus(-q.logits) - softplus(-p.logits))
-    zeros = (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    return part(ones, p.probs == 0, q.probs == 0) + part(zeros, p.probs == 1, q.probs == 1)
-
-
-@register_kl(Categorical, Categorical)
-def _categoricals(p: Categorical, q: Categorical) -> Tensor:
-    made = p.probs * (p.logits - q.logits)
-    made = _core.where((q.probs == 0).expand(made.shape), _core.full_like(made, math.inf), made)
-    made = _core.where((p.probs == 0).expand(made.shape), _core.zeros_like(made), made)
-    return made.sum(-1)
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    """The Bregman divergence of the log normalizer, between two of one family."""
+    if type(p) is not type(q):
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot be computed using Bregman "
+            f"divergences: got {type(p).__name__} and {type(q).__name__}"
+        )
+    of_p, normalizer, means = _statistics(p)
+    of_q = q._natural_params
+    made = q._log_normalizer(*of_q) - normalizer
+    for ours, other, mean in zip(of_p, of_q, means, strict=True):
+        # A parameter may have fewer dimensions than a value, as the degrees of freedom of matrices have.
+        made = made - _sum_rightmost((other - ours) * mean, ours.dim() - len(p.batch_shape))
+    return made

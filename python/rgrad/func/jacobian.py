@@ -9,6 +9,7 @@ from .._core import Tensor
 from .._transforms.argnums import Argnums, chosen
 from .._transforms.forward import jacfwd
 from .._transforms.levels import basis
+from .._transforms.tangents import check_real
 from .._transforms.vmap import vmap
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .reverse import vjp_with_argnums
@@ -91,7 +92,7 @@ def jacrev(
 
     Raises:
         ValueError: ``chunk_size`` is not positive.
-        RuntimeError: When called: as :func:`vjp` and :func:`vmap`.
+        RuntimeError: When called: as :func:`vjp` and :func:`vmap`, and for complex arguments or outputs.
 
     Example:
         >>> rgrad.func.jacrev(lambda x: x.flip(0) * 2)(rgrad.tensor([1.0, 2.0]))
@@ -103,9 +104,11 @@ def jacrev(
 
     @wraps(func)
     def wrapper(*args: Any) -> Any:
+        check_real("jacrev", tree_flatten(args)[0], "inputs")
         found = vjp_with_argnums(func, args, argnums, has_aux)
         output, vjp_fn = found[:2]
         flat_out, out_spec = tree_flatten(output)
+        check_real("jacrev", flat_out, "outputs")
         primals = chosen(args, argnums)
         flat_in, in_spec = tree_flatten(primals)
         sizes = [out.numel() for out in flat_out]

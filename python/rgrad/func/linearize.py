@@ -7,6 +7,7 @@ from .. import _core
 from .._core import Tensor
 from .._transforms.forward import check_outputs, check_tensors, jvp
 from .._transforms.levels import tracking
+from .._transforms.tangents import is_differentiable
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .reverse import gradients_of, vjp
 
@@ -41,17 +42,17 @@ def linearize(func: Callable[..., Output], *primals: Any) -> tuple[Output, Calla
     flat_primals, spec = tree_flatten(primals)
     check_tensors(flat_primals, "primals")
     for x in flat_primals:
-        if not x.is_floating_point():
+        if not is_differentiable(x):
             raise ValueError(f"linearize: Expected primal to be floating point or complex, but got: {x.dtype}")
     shape: list[Any] = []
 
     def parts(*args: Any) -> tuple[list[Tensor], list[Tensor]]:
         flat, out_spec = tree_flatten(func(*args))
         check_outputs(flat, "linearize(f, *primals)")
-        shape[:] = [out_spec, [out.is_floating_point() for out in flat]]
-        moving = [out for out in flat if out.is_floating_point()]
+        shape[:] = [out_spec, [is_differentiable(out) for out in flat]]
+        moving = [out for out in flat if is_differentiable(out)]
         # If all outputs are integers, a constant takes the place of the differentiable ones.
-        return moving or [_core.zeros(())], [out for out in flat if not out.is_floating_point()]
+        return moving or [_core.zeros(())], [out for out in flat if not is_differentiable(out)]
 
     moving, vjp_fn, fixed = vjp(parts, *primals, has_aux=True)
     out_spec, floats = shape

@@ -9,6 +9,7 @@ from .._core import Tensor
 from .._transforms.argnums import Argnums, chosen
 from .._transforms.forward import check_outputs, with_aux
 from .._transforms.levels import tracking, unwrap_tree, wrap_tree
+from .._transforms.tangents import is_differentiable
 from ..autograd.backward import grad as grad_of
 from ..autograd.graph import disable_saved_tensors_hooks
 from ..utils._pytree import tree_flatten, tree_map_, tree_unflatten
@@ -202,7 +203,7 @@ def vjp_with_argnums(
         check_outputs(flat_out, api)
         flat_in, in_spec = tree_flatten(wanted)
         for out in flat_out:
-            if not out.is_floating_point():
+            if not is_differentiable(out):
                 raise RuntimeError(
                     "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
                     f"{out.dtype}"

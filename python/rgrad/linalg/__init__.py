@@ -1,7 +1,7 @@
 """Linear algebra, as ``torch.linalg`` has it.
 
-Decompositions are computed by NumPy on the host, whatever device a tensor is on; their derivatives of every order, in
-reverse and forward mode, are made of differentiable operations. There are no complex numbers, and so no ``eig``.
+Factorisations and decompositions are computed on the host, whatever device a tensor is on; they have derivatives of
+every order, in reverse and forward mode. They take float32, float64, complex64 and complex128.
 """
 
 from .._core import matmul as matmul
@@ -14,6 +14,11 @@ from ._factor import lu_factor as lu_factor
 from ._factor import lu_factor_ex as lu_factor_ex
 from ._factor import lu_solve as lu_solve
 from ._factor import qr as qr
+from ._general import eig as eig
+from ._general import eigvals as eigvals
+from ._general import ldl_factor as ldl_factor
+from ._general import ldl_factor_ex as ldl_factor_ex
+from ._general import ldl_solve as ldl_solve
 from ._host import LinAlgError as LinAlgError
 from ._norms import cond as cond
 from ._norms import matrix_norm as matrix_norm

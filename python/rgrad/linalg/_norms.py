@@ -11,9 +11,8 @@ from .. import _core
 from .._core import Tensor
 from .._operation.checked import operation
 from .._operation.composed import type_name
-from ._host import LinAlgError, check_matrix
-from ._solve import _inv
-from ._spectrum import _svd_apply
+from .._operation.options import checked_dtype
+from ._host import check_matrix
 
 _Dims = int | Sequence[int] | None
 
@@ -28,11 +27,14 @@ def _listed(name: str, dim: Any) -> tuple[int, ...]:
 
 
 def _checked(name: str, x: Any, dtype: Any) -> Tensor:
-    if not x.dtype.is_floating_point:
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}")
     if dtype is not None:
-        if not dtype.is_floating_point:
-            raise RuntimeError(f"{name}: dtype should be floating point or complex. Got {type_name(dtype)}")
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {type_name(dtype)}")
+        if x.dtype.is_complex != dtype.is_complex:
+            kind = "complex" if x.dtype.is_complex else "real"
+            raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {type_name(dtype)}")
         if not _core.can_cast(x.dtype, dtype) or _core.promote_types(x.dtype, dtype) != dtype:
             raise RuntimeError(
                 f"{name}: the dtype of the input ({type_name(x.dtype)}) should be convertible without narrowing to the "
@@ -56,7 +58,7 @@ def vector_norm(
     """Compute norms of vectors.
 
     Args:
-        x: A tensor of floats.
+        x: A tensor of floats or complex numbers, whose norms are real.
         ord: The order: any number, infinities included; 0 counts what is not 0.
         dim: The dimensions of the vectors, by default all.
         keepdim: Keep them with size 1.
@@ -67,23 +69,23 @@ def vector_norm(
         A tensor of the other dimensions.
 
     Raises:
-        RuntimeError: The input has no floats, or elements where a smallest or largest one is wanted.
+        RuntimeError: The input has neither floats nor complex numbers, or no elements where a smallest or largest
+            one is wanted.
 
     Example:
         >>> rgrad.linalg.vector_norm(rgrad.tensor([3.0, 4.0]))
         tensor(5.)
     """
-    x = _checked("linalg.vector_norm", x, dtype)
+    x = _checked("linalg.vector_norm", x, checked_dtype("linalg_vector_norm", dtype))
     dims = list(range(x.dim())) if dim is None else list(_listed("linalg_vector_norm", dim))
     dims = dims or list(range(x.dim()))
-    if (ord < 0 or ord == math.inf) and any(not x.shape[d] for d in dims):
+    if (ord < 0 or ord == math.inf) and any(not x.shape[d] for d in dims if x.dim()):
         raise RuntimeError(
             f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor along a dimension because the "
             "operation does not have an identity"
         )
     if not dims:
-        made = x.abs() if ord else (x != 0).to(x.dtype)
-        return made
+        return x.abs() if ord else _core.norm(x.reshape(1), ord, [0])
     return _core.norm(x, ord, dims, keepdim)
 
 
@@ -116,7 +118,7 @@ def matrix_norm(
     """Compute norms of matrices.
 
     Args:
-        A: A tensor of floats with two dimensions or more.
+        A: A tensor of floats or complex numbers with two dimensions or more.
         ord: ``"fro"``, ``"nuc"`` (the sum of the singular values), 2 or -2 (the largest, the smallest singular
             value), 1 or -1 (the largest, the smallest sum of a column), infinity or minus infinity (of a row).
         dim: The two dimensions of the matrices.
@@ -145,7 +147,7 @@ def matrix_norm(
         return vector_norm(A, 2, (first, second), keepdim)
     if ord in ("nuc", 2, -2):
         A = check_matrix("linalg.matrix_norm", A)
-        S = _svd_apply(A.movedim((first, second), (-2, -1)), False)[1]
+        S = _core._linalg_svdvals(A.movedim((first, second), (-2, -1)), "linalg.matrix_norm")
         if ord == 2 and not S.shape[-1]:
             # The largest of no singular values is 0.
             S = S.new_zeros((*S.shape[:-1], 1))
@@ -214,7 +216,7 @@ def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) 
     """Compute the condition numbers of matrices: the norm times the norm of the inverse.
 
     Args:
-        A: Shape ``(*, n, n)``, or ``(*, m, n)`` with ``p`` None, 2 or -2; float32 or float64.
+        A: Shape ``(*, n, n)``, or ``(*, m, n)`` with ``p`` None, 2 or -2; float32, float64, complex64 or complex128.
         p: The order of the norm, as for :func:`matrix_norm`; None is 2.
         out: Where the result is written.
 
@@ -227,20 +229,13 @@ def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) 
     """
     A = check_matrix("linalg.cond", A, square=p not in (None, 2, -2))
     if p in (None, 2, -2):
-        S = _svd_apply(A, False)[1]
+        S = _core._linalg_svdvals(A, "linalg.cond")
         if not S.shape[-1]:
-            return _core.zeros(A.shape[:-2], dtype=A.dtype, device=A.device)
+            return _core.zeros(A.shape[:-2], dtype=S.dtype, device=A.device)
         made = S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
         return made
     assert p is not None
-    try:
-        inverse = _inv(A)[0]
-    except LinAlgError:
-        from ._factor import lu_factor_ex
-        from ._solve import _unchecked_inv
-
-        bad = lu_factor_ex(A.detach()).info != 0
-        inverse = _unchecked_inv(A)[0]
-        made = matrix_norm(A, p) * matrix_norm(_core.where(bad[..., None, None], A, inverse), p)
-        return _core.where(bad, _core.full_like(made, math.inf), made)
-    return matrix_norm(A, p) * matrix_norm(inverse, p)
+    inverse, info = _core._linalg_inv_ex(A)
+    bad = info != 0
+    made = matrix_norm(A, p) * matrix_norm(_core.where(bad[..., None, None], A, inverse), p)
+    return _core.where(bad, _core.full_like(made, math.inf), made)

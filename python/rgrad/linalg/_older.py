@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 from .. import _core, return_types
 from .._core import Tensor
 from .._operation.checked import operation
+from .._runtime.warned import warn_user_once
 from ._determinants import det as _det
 from ._determinants import slogdet as _slogdet
 from ._factor import cholesky as _cholesky
@@ -23,12 +24,19 @@ from ._spectrum import pinv
 from ._spectrum import svd as _svd
 
 
+def _deprecated(name: str, new: str, how: str) -> None:
+    warn_user_once(
+        f"rgrad.{name} is deprecated in favor of rgrad.linalg.{new} and will be removed in a future PyTorch release: "
+        + how
+    )
+
+
 @operation("inverse")
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the inverses of square matrices; see :func:`rgrad.linalg.inv`.
 
     Args:
-        input: Shape ``(*, n, n)``, float32 or float64.
+        input: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         out: Where the result is written.
 
     Returns:
@@ -46,7 +54,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Compute the pseudo-inverses of matrices; see :func:`rgrad.linalg.pinv`.
 
     Args:
-        input: Shape ``(*, m, n)``, float32 or float64.
+        input: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         rcond: Singular values up to this times the largest one count as 0.
 
     Returns:
@@ -64,7 +72,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     """Compute Cholesky factors; see :func:`rgrad.linalg.cholesky`.
 
     Args:
-        input: Shape ``(*, n, n)``, float32 or float64.
+        input: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         upper: Give the upper factor.
         out: Where the result is written.
 
@@ -72,9 +80,12 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
         A tensor of the same shape.
 
     Example:
-        >>> rgrad.cholesky(rgrad.tensor([[4.0]]))
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     rgrad.cholesky(rgrad.tensor([[4.0]]))
         tensor([[2.]])
     """
+    _deprecated("cholesky", "cholesky", "L = rgrad.linalg.cholesky(A), and for upper=True its .mH")
     return _cholesky(input, upper=upper)
 
 
@@ -83,7 +94,7 @@ def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute determinants; see :func:`rgrad.linalg.det`.
 
     Args:
-        input: Shape ``(*, n, n)``, float32 or float64.
+        input: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         out: Where the result is written.
 
     Returns:
@@ -101,7 +112,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     """Compute the exponentials of square matrices; see :func:`rgrad.linalg.matrix_exp`.
 
     Args:
-        input: Shape ``(*, n, n)``, float32 or float64.
+        input: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
 
     Returns:
         A tensor of the same shape.
@@ -137,7 +148,7 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
     """Compute QR factorisations; see :func:`rgrad.linalg.qr`.
 
     Args:
-        input: Shape ``(*, m, n)``, float32 or float64.
+        input: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         some: Give the reduced factors instead of the complete ones.
         out: Two tensors that the results are written to.
 
@@ -145,9 +156,12 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
         ``(Q, R)``.
 
     Example:
-        >>> rgrad.qr(rgrad.ones(3, 2)).Q.shape
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     rgrad.qr(rgrad.ones(3, 2)).Q.shape
         rgrad.Size([3, 2])
     """
+    _deprecated("qr", "qr", "Q, R = rgrad.linalg.qr(A, 'reduced' if some else 'complete')")
     return return_types.qr(*_qr(input, "reduced" if some else "complete"))
 
 
@@ -155,10 +169,10 @@ def qr(input: Tensor, some: bool = True, *, out: tuple[Tensor, ...] | None = Non
 def svd(
     input: Tensor, some: bool = True, compute_uv: bool = True, *, out: tuple[Tensor, ...] | None = None
 ) -> return_types.svd:
-    """Compute singular value decompositions, ``input = U @ diag(S) @ V.mT``; see :func:`rgrad.linalg.svd`.
+    """Compute singular value decompositions, ``input = U @ diag(S) @ V.mH``; see :func:`rgrad.linalg.svd`.
 
     Args:
-        input: Shape ``(*, m, n)``, float32 or float64.
+        input: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         some: Give the reduced factors instead of square ones.
         compute_uv: Give ``U`` and ``V``; they are zeros otherwise.
         out: Three tensors that the results are written to.
@@ -171,7 +185,7 @@ def svd(
         tensor([4., 3.])
     """
     U, S, Vh = _svd(input, not some)
-    V = Vh.mT
+    V = Vh.mH
     if not compute_uv:
         m, n = input.shape[-2:]
         U, V = (_core.zeros(*input.shape[:-2], k, k, dtype=input.dtype, device=input.device) for k in (m, n))
@@ -183,7 +197,7 @@ def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> return_t
     """Compute the signs and logarithms of determinants; see :func:`rgrad.linalg.slogdet`.
 
     Args:
-        input: Shape ``(*, n, n)``, float32 or float64.
+        input: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         out: Two tensors that the results are written to.
 
     Returns:
@@ -219,7 +233,7 @@ def lu(
     """Compute LU factorisations; see :func:`rgrad.linalg.lu_factor`.
 
     Args:
-        A: Shape ``(*, m, n)``, float32 or float64.
+        A: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         pivot: Exchange rows so that pivots are large.
         get_infos: Give, as a third result, which matrices are singular, instead of an error.
         out: Tensors that the results are written to.
@@ -231,10 +245,17 @@ def lu(
         RuntimeError: A matrix is singular, and ``get_infos`` is not set.
 
     Example:
-        >>> rgrad.lu(rgrad.eye(2))[0]
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     rgrad.lu(rgrad.eye(2))[0]
         tensor([[1., 0.],
                 [0., 1.]])
     """
+    _deprecated(
+        "lu",
+        "lu_factor / rgrad.linalg.lu_factor_ex",
+        "LU, pivots = rgrad.linalg.lu_factor(A), and with infos LU, pivots, info = rgrad.linalg.lu_factor_ex(A)",
+    )
     if get_infos:
         LU, pivots, infos = lu_factor_ex(A, pivot=pivot)
         return LU, pivots, infos
@@ -256,10 +277,13 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor |
         The solutions.
 
     Example:
-        >>> rgrad.lu_solve(rgrad.ones(2, 1), *rgrad.lu(2 * rgrad.eye(2)))
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     rgrad.lu_solve(rgrad.ones(2, 1), *rgrad.lu(2 * rgrad.eye(2)))
         tensor([[0.5000],
                 [0.5000]])
     """
+    _deprecated("lu_solve", "lu_solve", "X = rgrad.linalg.lu_solve(LU, pivots, B), with the arguments reversed")
     return _lu_solve(LU_data, LU_pivots, input)
 
 
@@ -287,12 +311,41 @@ def triangular_solve(
         ``(solution, cloned_coefficient)``: the second is a copy of the matrices.
 
     Example:
-        >>> rgrad.triangular_solve(rgrad.ones(1, 1), rgrad.tensor([[2.0]])).solution
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     rgrad.triangular_solve(rgrad.ones(1, 1), rgrad.tensor([[2.0]])).solution
         tensor([[0.5000]])
     """
     M = A.mT if transpose else A
+    _deprecated(
+        "triangular_solve",
+        "solve_triangular",
+        "X = rgrad.linalg.solve_triangular(A, B, upper=...), with the arguments reversed and one result",
+    )
     made = solve_triangular(M, input, upper=upper != transpose, unitriangular=unitriangular)
     return return_types.triangular_solve(made, A.clone())
+
+
+@operation("geqrf", native=_core._geqrf, takes=("input",))
+def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | None = None) -> return_types.geqrf:
+    """Compute the reflections of a QR factorisation, which :func:`rgrad.orgqr` takes.
+
+    Args:
+        input: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
+        out: Two tensors that the results are written to.
+
+    Returns:
+        ``(a, tau)``: ``R`` on and above the diagonal and the reflections below it, of shape ``(*, m, n)``, and their
+        factors, of shape ``(*, min(m, n))``. They have no derivative; :func:`rgrad.linalg.qr` has.
+
+    Raises:
+        RuntimeError: The input is no matrix, or of another dtype.
+
+    Example:
+        >>> rgrad.geqrf(rgrad.eye(2)).tau
+        tensor([0., 0.])
+    """
+    return _core._geqrf(input)
 
 
 @operation("orgqr")
@@ -312,6 +365,40 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor
         tensor([[1.]])
     """
     return householder_product(input, input2)
+
+
+@operation("ormqr", native=_core._ormqr, takes=("input", "input2", "input3"))
+def ormqr(
+    input: Tensor,
+    input2: Tensor,
+    input3: Tensor,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Multiply matrices by a product of Householder's reflections.
+
+    Args:
+        input: Shape ``(*, m, k)``: the vectors, below the diagonal, as :func:`rgrad.geqrf` has them.
+        input2: Shape ``(*, min(m, k))``: their factors.
+        input3: Shape ``(*, m, n)``, or ``(*, n, m)`` if ``left`` is False: the matrices.
+        left: Multiply from the left.
+        transpose: Multiply by the transpose of the product, of complex numbers its adjoint.
+        out: Where the result is written.
+
+    Returns:
+        A tensor of the shape of ``input3``.
+
+    Raises:
+        RuntimeError: Shapes or dtypes do not fit.
+
+    Example:
+        >>> a, tau = rgrad.geqrf(rgrad.tensor([[3.0], [4.0]]))
+        >>> rgrad.ormqr(a, tau, rgrad.tensor([[3.0], [4.0]]), transpose=True)[0]
+        tensor([-5.])
+    """
+    return _core._ormqr(input, input2, input3, left, transpose)
 
 
 @operation("nuclear_norm")

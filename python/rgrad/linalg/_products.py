@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from .. import _core
 from .._core import Tensor
 from .._operation.checked import operation
 from .._operation.composed import into, type_name
-from ._host import check_matrix, eye_like, primitive, widened, without_autocast
+from .._runtime.warned import warn_user_once
+from ._host import eye_like
 from ._solve import inv, solve
 
 
@@ -57,7 +55,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
     """Compute the dot products of vectors along a dimension.
 
     Args:
-        x: A tensor.
+        x: A tensor; it is conjugated if it is complex.
         y: A tensor that is broadcast with it.
         dim: The dimension of the vectors.
         out: Where the result is written.
@@ -77,7 +75,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) ->
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {type_name(x.dtype)} and y "
             f"of type {type_name(y.dtype)} instead"
         )
-    return (x * y).sum(dim).to(x.dtype)
+    return (x.conj() * y).sum(dim).to(x.dtype)
 
 
 @operation("linalg_vander")
@@ -143,10 +141,21 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         RuntimeError: There is none, one has another number of dimensions, or their sizes do not fit.
 
     Example:
-        >>> rgrad.chain_matmul(rgrad.ones(2, 3), rgrad.ones(3, 4), rgrad.ones(4, 1))
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     rgrad.chain_matmul(rgrad.ones(2, 3), rgrad.ones(3, 4), rgrad.ones(4, 1))
         tensor([[12.],
                 [12.]])
     """
+    warn_user_once(
+        "rgrad.chain_matmul is deprecated and will be removed in a future PyTorch release. Use rgrad.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters."
+    )
+    return into(out, _chained(matrices), "chain_matmul")
+
+
+def _chained(matrices: Sequence[Tensor]) -> Tensor:
+    """The product in the order with the fewest multiplications."""
     for i, m in enumerate(matrices):
         if m.dim() != 2:
             raise RuntimeError(f"chain_matmul: Tensor dimension is {m.dim()}, expected 2 instead: matrix {i}")
@@ -166,7 +175,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     def product(i: int, j: int) -> Tensor:
         return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
 
-    return into(out, product(0, n - 1), "chain_matmul")
+    return product(0, n - 1)
 
 
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -205,7 +214,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
             raise RuntimeError(
                 f"multi_dot(): tensors with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
             )
-    made = chain_matmul(*matrices)
+    made = _chained(matrices)
     made = made.squeeze(-1) if column else made
     return into(out, made.squeeze(0) if row else made, "multi_dot")
 
@@ -253,52 +262,12 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     return result.clone() if n == 1 else result
 
 
-def _exp_values(A: Any) -> Any:
-    """Taylor's series of a matrix that is small enough, squared again and again."""
-    M = A.astype(np.float64)
-    n = M.shape[-1]
-    if M.size == 0:
-        return (A,)
-    size = np.abs(M).sum(-2).max(-1)
-    finite = np.isfinite(size)
-    turns = np.where(finite & (size > 0.25), np.ceil(np.log2(np.where(finite & (size > 0), size, 1.0))) + 2, 0)
-    turns = np.maximum(turns, 0)
-    M = M * (0.5**turns)[..., None, None]
-    made = np.eye(n) + M / 16.0
-    with np.errstate(all="ignore"):
-        for k in range(15, 0, -1):
-            made = np.eye(n) + (M @ made) / k
-        for k in range(int(turns.max())):
-            made = np.where((k < turns)[..., None, None], made @ made, made)
-    return (made.astype(A.dtype),)
-
-
-def _blocks(A: Tensor, B: Tensor) -> Tensor:
-    """The matrix with A twice on its diagonal and B above it; its exponential has the derivative along B there."""
-    n = A.shape[-1]
-    top, bottom = _core.cat([A, B], -1), _core.cat([_core.zeros_like(A), A], -1)
-    return _exp(_core.cat([top, bottom], -2))[..., :n, n:]
-
-
-def _exp(A: Tensor) -> Tensor:
-    made: Tensor = _exp_apply(A)[0]
-    return made
-
-
-_exp_apply = primitive(
-    "LinalgMatrixExp",
-    _exp_values,
-    lambda grads, inputs, outputs: (_blocks(inputs[0].mT, grads[0]),),
-    lambda tangents, inputs, outputs: (_blocks(inputs[0], tangents[0]),),
-)
-
-
 @operation("linalg_matrix_exp")
 def matrix_exp(A: Tensor) -> Tensor:
     """Compute the exponentials of square matrices.
 
     Args:
-        A: Shape ``(*, n, n)``, of floats.
+        A: Shape ``(*, n, n)``, of floats or complex numbers.
 
     Returns:
         A tensor of the same shape.
@@ -313,8 +282,7 @@ def matrix_exp(A: Tensor) -> Tensor:
     """
     if A.dtype in (_core.float16, _core.bfloat16):
         return matrix_exp(A.float()).to(A.dtype)
-    A = check_matrix("linalg.matrix_exp", A, square=True)
-    return _exp(A)
+    return _core._linalg_matrix_exp(A)
 
 
 @operation("linalg_tensorinv")
@@ -383,7 +351,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out:
     return made
 
 
-@operation("linalg_householder_product")
+@operation("linalg_householder_product", native=_core._linalg_householder_product, takes=("A", "tau"))
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Compute the first columns of a product of Householder's reflections.
 
@@ -403,31 +371,4 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    A = check_matrix("torch.linalg.householder_product", A)
-    m, n = A.shape[-2:]
-    if m < n:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
-        )
-    tau = widened(tau)
-    if tau.dtype != A.dtype:
-        raise RuntimeError(
-            f"torch.linalg.householder_product: tau dtype {type_name(tau.dtype)} does not match input dtype "
-            f"{type_name(A.dtype)}"
-        )
-    if tau.dim() != A.dim() - 1:
-        raise RuntimeError(
-            "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim "
-            f"equal to {tau.dim()} and input.ndim is equal to {A.dim()}"
-        )
-    if tau.shape[-1] > n:
-        raise RuntimeError(
-            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
-        )
-    V = A.tril(-1) + _core.eye(m, n, dtype=A.dtype, device=A.device)
-    made = _core.eye(m, n, dtype=A.dtype, device=A.device).expand(A.shape)
-    with without_autocast(A):
-        for i in reversed(range(tau.shape[-1])):
-            v = V[..., i : i + 1]
-            made = made - tau[..., i : i + 1].unsqueeze(-1) * (v @ (v.mT @ made))
-    return made
+    return _core._linalg_householder_product(A, tau)

@@ -4,66 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import _core, return_types
 from .._core import Tensor
 from .._operation.checked import operation
 from .._runtime.info import finfo
-from ._host import add, check_matrix, eye_like, named, primitive, widened, without_autocast
+from ._host import check_matrix, widened, without_autocast
 
 # ------------------------------------------------------------------------------------------------------- eigenvalues
 
 
-def _gaps(values: Tensor) -> Tensor:
-    """1 / (value j - value i) at row i and column j, and 0 on the diagonal."""
-    gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
-    eye = eye_like(values, values.shape[-1])
-    return (1.0 - eye) / (gaps + eye)
-
-
-def _eigh_values(A: Any, uplo: Any) -> Any:
-    with named("linalg.eigh", "The algorithm failed to converge because the input matrix is ill-conditioned."):
-        return tuple(np.linalg.eigh(A, uplo))
-
-
-def _eigh_vjp(grads: Any, inputs: Any, outputs: Any, uplo: str) -> Any:
-    (L, Q), (gL, gQ) = outputs, grads
-    inner = None if gQ is None else (Q.mT @ gQ) * _gaps(L)
-    inner = add(inner, None if gL is None else _core.diag_embed(gL))
-    return (None if inner is None else Q @ inner @ Q.mT,)
-
-
-def _eigh_jvp(tangents: Any, inputs: Any, outputs: Any, uplo: str) -> Any:
-    L, Q = outputs
-    inner = Q.mT @ tangents[0] @ Q
-    return inner.diagonal(dim1=-2, dim2=-1), Q @ (inner * _gaps(L))
-
-
-_eigh_apply = primitive(
-    "LinalgEigh", _eigh_values, _eigh_vjp, _eigh_jvp, keywords=1, shapes=lambda A, uplo: (A[:-1], A)
-)
-
-
-def _checked_uplo(name: str, UPLO: str) -> str:
-    side = UPLO.upper()
-    if side not in ("L", "U"):
-        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return side
-
-
-@operation("linalg_eigh")
+@operation("linalg_eigh", native=_core._linalg_eigh, takes=("A",))
 def eigh(A: Tensor, UPLO: str = "L", *, out: tuple[Tensor, ...] | None = None) -> return_types.linalg_eigh:
-    """Compute the eigenvalues and eigenvectors of symmetric matrices.
+    """Compute the eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Args:
-        A: Shape ``(*, n, n)``, float32 or float64.
+        A: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         UPLO: ``"L"`` or ``"U"``: the triangle that is read. The gradient is that of a whole symmetric matrix.
         out: Two tensors that the results are written to.
 
     Returns:
-        ``(eigenvalues, eigenvectors)``: the values rise, the vectors are columns. The gradient of the vectors is
-        infinite where eigenvalues are equal.
+        ``(eigenvalues, eigenvectors)``: the values are real and rise, the vectors are columns. The gradient of the
+        vectors is infinite where eigenvalues are equal. One that depends on the phases of complex vectors is refused.
 
     Raises:
         RuntimeError: The matrices are not square, or of another dtype, or ``UPLO`` is another letter.
@@ -72,17 +33,15 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: tuple[Tensor, ...] | None = None) -
         >>> rgrad.linalg.eigh(rgrad.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
         tensor([1., 2.])
     """
-    A = check_matrix("linalg.eigh", A, square=True)
-    made = _eigh_apply(A, _checked_uplo("linalg.eigh", UPLO))
-    return return_types.linalg_eigh(*made)
+    return _core._linalg_eigh(A, UPLO)
 
 
-@operation("linalg_eigvalsh")
+@operation("linalg_eigvalsh", native=_core._linalg_eigvalsh, takes=("A",))
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
-    """Compute the eigenvalues of symmetric matrices.
+    """Compute the eigenvalues of symmetric or Hermitian matrices.
 
     Args:
-        A: Shape ``(*, n, n)``, float32 or float64.
+        A: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         UPLO: ``"L"`` or ``"U"``: the triangle that is read.
         out: Where the result is written.
 
@@ -93,92 +52,27 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
         >>> rgrad.linalg.eigvalsh(rgrad.tensor([[2.0, 0.0], [0.0, 1.0]]))
         tensor([1., 2.])
     """
-    A = check_matrix("linalg.eigvalsh", A, square=True)
-    return _eigh_apply(A, _checked_uplo("linalg.eigvalsh", UPLO))[0]
+    return _core._linalg_eigvalsh(A, UPLO)
 
 
 # --------------------------------------------------------------------------------------------------- singular values
 
 
-def _svd_values(A: Any, full: bool) -> Any:
-    with named("linalg.svd", "The algorithm failed to converge because the input matrix is ill-conditioned."):
-        return tuple(np.linalg.svd(A, full_matrices=full))
-
-
-def _svd_shapes(A: Any, full: bool) -> Any:
-    *batch, m, n = A
-    k = min(m, n)
-    return (*batch, m, m if full else k), (*batch, k), (*batch, n if full else k, n)
-
-
-def _square_gaps(S: Tensor) -> Tensor:
-    """1 / (s_j^2 - s_i^2), and 0 on the diagonal; as products, so that close values keep their digits."""
-    eye = eye_like(S, S.shape[-1])
-    gaps = (S.unsqueeze(-2) - S.unsqueeze(-1)) * (S.unsqueeze(-2) + S.unsqueeze(-1))
-    return (1.0 - eye) / (gaps + eye)
-
-
-def _svd_vjp(grads: Any, inputs: Any, outputs: Any, full: bool) -> Any:
-    (U, S, Vh), (gU, gS, gVh) = outputs, grads
-    k = S.shape[-1]
-    m, n = U.shape[-2], Vh.shape[-1]
-    U, V = U[..., :k], Vh[..., :k, :].mT
-    gU = None if gU is None else gU[..., :k]
-    gV = None if gVh is None else gVh[..., :k, :].mT
-    inner = None if gS is None else _core.diag_embed(gS)
-    outside = None
-    if gU is not None or gV is not None:
-        F = _square_gaps(S)
-    if gU is not None:
-        X = U.mT @ gU
-        inner = add(inner, F * (X - X.mT) * S.unsqueeze(-2))
-        if m > k:
-            outside = ((gU - U @ X) / S.unsqueeze(-2)) @ V.mT
-    if gV is not None:
-        Y = V.mT @ gV
-        inner = add(inner, S.unsqueeze(-1) * F * (Y - Y.mT))
-        if n > k:
-            outside = add(outside, U @ ((gV - V @ Y) / S.unsqueeze(-2)).mT)
-    return (add(None if inner is None else U @ inner @ V.mT, outside),)
-
-
-def _svd_jvp(tangents: Any, inputs: Any, outputs: Any, full: bool) -> Any:
-    U, S, Vh = outputs
-    dA = tangents[0]
-    k = S.shape[-1]
-    m, n = dA.shape[-2:]
-    if full and m != n:
-        raise RuntimeError("linalg.svd: forward mode needs full_matrices=False, since the other vectors are not unique")
-    V = Vh.mT
-    P = U.mT @ dA @ V
-    F = _square_gaps(S)
-    row, column = S.unsqueeze(-2), S.unsqueeze(-1)
-    dU = U @ (F * (P * row + column * P.mT))
-    dV = V @ (F * (column * P + P.mT * row))
-    if m > k:
-        dU = dU + (dA @ V - U @ P) / row
-    if n > k:
-        dV = dV + (dA.mT @ U - V @ P.mT) / row
-    return dU, P.diagonal(dim1=-2, dim2=-1), dV.mT
-
-
-_svd_apply = primitive("LinalgSvd", _svd_values, _svd_vjp, _svd_jvp, keywords=1, shapes=_svd_shapes)
-
-
-@operation("linalg_svd")
+@operation("linalg_svd", native=_core._linalg_svd, takes=("A",))
 def svd(
     A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: tuple[Tensor, ...] | None = None
 ) -> return_types.linalg_svd:
     """Compute the singular value decomposition, ``A = U @ diag(S) @ Vh``.
 
     Args:
-        A: Shape ``(*, m, n)``, float32 or float64.
+        A: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         full_matrices: Give square ``U`` and ``Vh``; their further vectors have no gradient.
         driver: Is for CUDA: None.
         out: Three tensors that the results are written to.
 
     Returns:
-        ``(U, S, Vh)``; ``S`` falls. The gradients of ``U`` and ``Vh`` are infinite where singular values are equal.
+        ``(U, S, Vh)``; ``S`` is real and falls. The gradients of ``U`` and ``Vh`` are infinite where singular values
+        are equal. One that depends on a phase that complex vectors have in common is refused.
 
     Raises:
         RuntimeError: The input is no matrix, of another dtype, or there is a driver.
@@ -187,9 +81,8 @@ def svd(
         >>> rgrad.linalg.svd(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]])).S
         tensor([4., 3.])
     """
-    A = check_matrix("linalg.svd", A)
     _no_driver("linalg.svd", driver)
-    return return_types.linalg_svd(*_svd_apply(A, full_matrices))
+    return _core._linalg_svd(A, full_matrices)
 
 
 def _no_driver(name: str, driver: str | None) -> None:
@@ -199,12 +92,12 @@ def _no_driver(name: str, driver: str | None) -> None:
         )
 
 
-@operation("linalg_svdvals")
+@operation("linalg_svdvals", native=_core._linalg_svdvals, takes=("A",))
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """Compute the singular values of matrices.
 
     Args:
-        A: Shape ``(*, m, n)``, float32 or float64.
+        A: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         driver: Is for CUDA: None.
         out: Where the result is written.
 
@@ -215,9 +108,8 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
         >>> rgrad.linalg.svdvals(rgrad.tensor([[3.0, 0.0], [0.0, 4.0]]))
         tensor([4., 3.])
     """
-    A = check_matrix("linalg.svdvals", A)
     _no_driver("linalg.svdvals", driver)
-    return _svd_apply(A, False)[1]
+    return _core._linalg_svdvals(A)
 
 
 # ------------------------------------------------------------------------------------ pseudo-inverse, rank, condition
@@ -234,48 +126,7 @@ def _limits(A: Tensor, largest: Tensor, atol: Any, rtol: Any) -> Tensor:
 
 
 def _singular_values(A: Tensor, hermitian: bool) -> Tensor:
-    made: Tensor = _eigh_apply(A, "L")[0].abs() if hermitian else _svd_apply(A, False)[1]
-    return made
-
-
-def _pinv_values(A: Any, limits: Any, hermitian: bool) -> Any:
-    if hermitian:
-        L, Q = _eigh_values(A, "L")
-        keep = np.abs(L) > limits[..., None]
-        inverse = np.where(keep, 1.0 / np.where(keep, L, 1.0), 0.0)
-        return ((Q * inverse[..., None, :]) @ np.swapaxes(Q, -1, -2),)
-    U, S, Vh = _svd_values(A, False)
-    keep = limits[..., None] < S
-    inverse = np.where(keep, 1.0 / np.where(keep, S, 1.0), 0.0)
-    return ((np.swapaxes(Vh, -1, -2) * inverse[..., None, :]) @ np.swapaxes(U, -1, -2),)
-
-
-def _pinv_vjp(grads: Any, inputs: Any, outputs: Any, hermitian: bool) -> Any:
-    """Golub and Pereyra 1973, for a rank that stays as it is."""
-    A, P, g = inputs[0], outputs[0], grads[0]
-    m, n = A.shape[-2:]
-    g = 0.5 * (g + g.mT) if hermitian else g
-    left = (eye_like(A, m) - A @ P) @ g.mT @ (P @ P.mT)
-    right = (P.mT @ P) @ g.mT @ (eye_like(A, n) - P @ A)
-    return left + right - P.mT @ g @ P.mT, None
-
-
-def _pinv_jvp(tangents: Any, inputs: Any, outputs: Any, hermitian: bool) -> Any:
-    A, P, dA = inputs[0], outputs[0], tangents[0]
-    m, n = A.shape[-2:]
-    left = P @ P.mT @ dA.mT @ (eye_like(A, m) - A @ P)
-    right = (eye_like(A, n) - P @ A) @ dA.mT @ P.mT @ P
-    return (left + right - P @ dA @ P,)
-
-
-_pinv_apply = primitive(
-    "LinalgPinv",
-    _pinv_values,
-    _pinv_vjp,
-    _pinv_jvp,
-    keywords=1,
-    shapes=lambda A, limits, hermitian: ((*A[:-2], A[-1], A[-2]),),
-)
+    return _core._linalg_eigvalsh(A).abs() if hermitian else _core._linalg_svdvals(A)
 
 
 @operation("linalg_pinv")
@@ -291,7 +142,7 @@ def pinv(
     """Compute the pseudo-inverses of matrices (Moore and Penrose).
 
     Args:
-        A: Shape ``(*, m, n)``, float32 or float64.
+        A: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         rcond: Another name of ``rtol``.
         hermitian: Whether the matrices are symmetric.
         atol: Singular values up to this count as 0.
@@ -312,7 +163,7 @@ def pinv(
         return A.mT.clone()
     largest = _singular_values(A.detach(), hermitian).amax(-1)
     limits = _limits(A, largest, atol, rtol).expand(A.shape[:-2])
-    return _pinv_apply(A, limits, hermitian)[0]
+    return _core._linalg_pinv(A, limits, hermitian)
 
 
 @operation("linalg_matrix_rank")
@@ -328,7 +179,7 @@ def matrix_rank(
     """Compute the ranks of matrices: how many singular values are not small.
 
     Args:
-        A: Shape ``(*, m, n)``, float32 or float64.
+        A: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         tol: Another name of ``atol``, with ``rtol`` 0.
         hermitian: Whether the matrices are symmetric.
         atol: Singular values up to this count as 0.
@@ -358,7 +209,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     """Solve the least squares problem ``min ||A @ X - B||``; of several solutions the smallest.
 
     Args:
-        A: Shape ``(*, m, n)``, float32 or float64.
+        A: Shape ``(*, m, n)``, float32, float64, complex64 or complex128.
         B: Shape ``(*, m, k)``, or ``(*, m)`` with exactly the leading dimensions of ``A``.
         rcond: Singular values up to this times the largest one count as 0, by default the precision of the dtype
             times ``max(m, n)``. The driver ``"gels"`` takes every matrix for one of full rank.
@@ -398,17 +249,19 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if rhs.shape[-2] != m:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-1 or -2)")
     rcond = max(m, n) * finfo(A.dtype).eps if rcond is None else rcond
-    S = _svd_apply(A.detach(), False)[1]
+    S = _core._linalg_svdvals(A.detach())
     rank = (rcond * S.amax(-1, keepdim=True) < S).sum(-1)
     P = pinv(A, rtol=0.0 if driver == "gels" else rcond)
     with without_autocast(A):
         X = P @ rhs
-    empty = _core.empty(0, dtype=A.dtype, device=A.device)
-    residuals = empty
+    empty = _core.empty(0, dtype=S.dtype, device=A.device)
+    # As PyTorch's, they have a history where they are empty, too.
+    residuals = (X.real if A.dtype.is_complex else X).reshape(-1)[:0].clone()
     # On the meta device every matrix counts as one of full rank.
     if m > n and driver != "gelsy" and (driver == "gels" or A.device.type == "meta" or bool((rank == n).all())):
         with without_autocast(A):
-            residuals = (A @ X - rhs).square().sum(-2)
+            distance = A @ X - rhs
+            residuals = (distance.abs() if A.dtype.is_complex else distance).square().sum(-2)
     return return_types.linalg_lstsq(
         X.squeeze(-1) if vector else X,
         residuals,

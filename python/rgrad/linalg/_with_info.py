@@ -5,19 +5,16 @@ from __future__ import annotations
 from .. import _core, return_types
 from .._core import Tensor
 from .._operation.checked import operation
-from ._factor import lu_factor_ex
-from ._host import LinAlgError, check_matrix, eye_like
-from ._solve import SINGULAR, SINGULAR_SOLVE, _unchecked_inv, solve
 
 
-@operation("linalg_inv_ex")
+@operation("linalg_inv_ex", native=_core._linalg_inv_ex, takes=("A",))
 def inv_ex(
     A: Tensor, *, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
 ) -> return_types.linalg_inv_ex:
     """Compute the inverses of square matrices, and which have none.
 
     Args:
-        A: Shape ``(*, n, n)``, float32 or float64.
+        A: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         check_errors: Raise an error for a singular matrix, as :func:`inv` does.
         out: Two tensors that the results are written to.
 
@@ -32,22 +29,17 @@ def inv_ex(
         >>> rgrad.linalg.inv_ex(rgrad.eye(2)).info
         tensor(0, dtype=rgrad.int32)
     """
-    A = check_matrix("linalg.inv_ex", A, square=True)
-    info = lu_factor_ex(A.detach()).info
-    if check_errors and A.device.type != "meta" and bool((info != 0).any()):
-        raise LinAlgError(f"linalg.inv: {SINGULAR}")
-    made = _unchecked_inv(A)[0]
-    return return_types.linalg_inv_ex(made, info)
+    return _core._linalg_inv_ex(A, check_errors)
 
 
-@operation("linalg_solve_ex")
+@operation("linalg_solve_ex", native=_core._linalg_solve_ex, takes=("A", "B"))
 def solve_ex(
     A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: tuple[Tensor, ...] | None = None
 ) -> return_types.linalg_solve_ex:
     """Solve systems of linear equations as :func:`solve` does, and tell which matrices are singular.
 
     Args:
-        A: Shape ``(*, n, n)``, float32 or float64.
+        A: Shape ``(*, n, n)``, float32, float64, complex64 or complex128.
         B: As for :func:`solve`.
         left: Solve ``X @ A = B`` if this is False.
         check_errors: Raise an error for a singular matrix.
@@ -63,12 +55,4 @@ def solve_ex(
         >>> rgrad.linalg.solve_ex(rgrad.eye(2), rgrad.ones(2)).result
         tensor([1., 1.])
     """
-    A = check_matrix("linalg.solve_ex", A, square=True)
-    info = lu_factor_ex(A.detach()).info
-    if check_errors and A.device.type != "meta" and bool((info != 0).any()):
-        raise LinAlgError(f"linalg.solve: {SINGULAR_SOLVE}")
-    good = (info == 0)[..., None, None]
-    made = solve(_core.where(good, A, eye_like(A, A.shape[-1])), B, left=left)
-    shown = good if made.dim() == B.dim() and B.dim() >= 2 and made.dim() >= A.dim() else good[..., 0]
-    made = _core.where(shown, made, _core.full_like(made, float("inf")))
-    return return_types.linalg_solve_ex(made, info)
+    return _core._linalg_solve_ex(A, B, left, check_errors)

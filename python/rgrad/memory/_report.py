@@ -21,9 +21,9 @@ class Buffer(NamedTuple):
         module: The module whose forward did, where :func:`rgrad.memory.record` was running; else None.
 
     Example:
-        >>> x = rgrad.zeros(1000, 1000)
+        >>> x = rgrad.zeros(8000, 4000)
         >>> rgrad.memory.report("cpu").devices["cpu"].buffers[0].bytes
-        4194304
+        134217728
     """
 
     device: str

@@ -278,7 +278,7 @@ def _inputs(model: Module, input_size: Any, dtypes: Sequence[Any] | None, device
     made = []
     with trial_run(model):  # the generator is put back
         for size, dtype in zip(sizes, kinds, strict=True):
-            if dtype.is_floating_point:
+            if dtype.is_floating_point or dtype.is_complex:
                 made.append(_core.rand(tuple(size), dtype=dtype, device=device))
             else:
                 made.append(_core.zeros(tuple(size), dtype=dtype, device=device))

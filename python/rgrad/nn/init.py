@@ -214,11 +214,17 @@ def trunc_normal_(
     Returns:
         ``tensor``.
 
+    Raises:
+        NotImplementedError: The tensor is complex.
+
     Example:
         >>> w = nn.init.trunc_normal_(rgrad.empty(100), std=2.0)
         >>> bool((w.abs() <= 2).all())
         True
     """
+    if tensor.dtype.is_complex:
+        name = "ComplexDouble" if tensor.dtype == _core.complex128 else "ComplexFloat"
+        raise NotImplementedError(f"\"lt_cpu\" not implemented for '{name}'")
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -256,6 +262,8 @@ def _fan(tensor: Tensor, mode: str) -> int:
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
+
+_calculate_correct_fan = _fan  # PyTorch's name.
 
 _BY_BOTH_FANS = """
     Args:
@@ -399,6 +407,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
     Raises:
         ValueError: The tensor has fewer than 2 dimensions.
+        NotImplementedError: It is complex.
 
     Example:
         >>> q = nn.init.orthogonal_(rgrad.empty(3, 5))
@@ -411,6 +420,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0 or tensor.device.type == "meta":
         return tensor
+    if tensor.dtype.is_complex:
+        raise NotImplementedError("nn.init.orthogonal_: complex tensors are not supported, as in PyTorch")
     rows = tensor.size(0)
     columns = tensor.numel() // rows
     shape = (max(rows, columns), min(rows, columns))

@@ -10,7 +10,7 @@ from ._batch import Batch
 from ._grouped import GroupedOptimizer
 from ._loaded import check_entry
 from ._update import Steps
-from .optimizer import Params, checked_rate, option, scalar_state
+from .optimizer import Params, checked_rate, option, refuse_complex, scalar_state
 
 
 def _shapes(grad: Tensor) -> dict[str, tuple[int, ...]]:
@@ -92,6 +92,7 @@ class Adafactor(GroupedOptimizer):
             state[name] = _core.zeros(shape, dtype=grad.dtype, device=grad.device)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Steps]:
+        refuse_complex("Adafactor", batch.params)
         rate = float(option(group["lr"], False))
         eps1, eps2 = group["eps"]
         eps1, eps2 = None if eps1 is None else float(eps1), float(eps2)

@@ -9,7 +9,7 @@ from .._core import Tensor
 from ._batch import Batch
 from ._grouped import GroupedOptimizer
 from ._update import Steps, Update, Values, Write
-from .optimizer import Params, checked_rate, option
+from .optimizer import Params, checked_rate, option, refuse_complex
 
 
 def _orthogonal(update: Tensor, coefficients: Sequence[float], steps: int, eps: float) -> Tensor:
@@ -111,6 +111,7 @@ class Muon(GroupedOptimizer):
         state["momentum_buffer"] = _core.zeros_like(grad)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write | Steps]:
+        refuse_complex("Muon", batch.params)
         _checked(group, batch)
         rate, momentum = float(option(group["lr"], False)), group["momentum"]
         coefficients, steps = [float(c) for c in group["ns_coefficients"]], int(group["ns_steps"])

@@ -4,6 +4,8 @@ An optimizer gives its step as a function of one parameter, its gradient and its
 with symbols, which record the pointwise operations; the native module then runs them over all parameters of a group.
 What has no fast way there (gradients in another order than their parameter, parameters that share memory, steps that
 are differentiated through) goes through the same function with tensors.
+
+Complex numbers are stepped as pairs of real ones: a formula sees views of their parts, as in PyTorch.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -215,7 +217,7 @@ class Update:
 class Write:
     """Tensors of a step and the formula for their new values."""
 
-    __slots__ = ("after", "formula", "lists", "names", "numbers", "recorded", "states")
+    __slots__ = ("after", "formula", "given", "lists", "names", "numbers", "recorded", "states")
 
     def __init__(
         self,
@@ -229,7 +231,9 @@ class Write:
     ) -> None:
         self.formula = formula
         self.recorded = recorded
-        self.lists = lists
+        self.given = lists
+        # Their own tensors, or views of the parts of complex ones.
+        self.lists = _parts(lists)
         self.numbers = numbers
         self.names = names
         self.states = states
@@ -252,7 +256,7 @@ class Write:
 
     def seen(self) -> list[list[int]]:
         """Which states are written, as numbers that tell them from those of the step before."""
-        return [list(map(id, tensors)) for tensors in self.lists[2:]]
+        return [list(map(id, tensors)) for tensors in self.given[2:]]
 
     def run(self) -> None:
         """Write the new values."""
@@ -268,9 +272,28 @@ class Write:
                 if self.states is None or place < 2:
                     group[place].copy_(value)
                 else:
-                    self.states[at][self.names[place - 2]] = value
+                    is_complex = self.given[place][at].dtype.is_complex
+                    self.states[at][self.names[place - 2]] = _core.view_as_complex(value) if is_complex else value
         if self.after is not None:
             self.after()
+
+
+def _parts(lists: Sequence[Sequence[Tensor]]) -> Sequence[Sequence[Tensor]]:
+    """The lists with complex tensors as pairs of real numbers."""
+    try:
+        kinds = set(map(_DTYPE, lists[0]))
+    except AttributeError:
+        # What is no tensor is refused later.
+        return lists
+    if not any(kind.is_complex for kind in kinds):
+        return lists
+    params, grads, *states = lists
+    # A gradient is only read: its conjugation may be computed first.
+    resolved = [t.resolve_conj() if isinstance(t, Tensor) else t for t in grads]
+    return [
+        [_core.view_as_real(t) if isinstance(t, Tensor) and t.dtype.is_complex else t for t in tensors]
+        for tensors in (params, resolved, *states)
+    ]
 
 
 class Steps:

@@ -70,7 +70,7 @@ class Adagrad(GroupedOptimizer):
                 "fused": fused,
             },
         )
-        checked_fused(fused, foreach, differentiable)
+        checked_fused(fused, foreach, differentiable, self.param_groups)
         for group in self.param_groups:
             for param in group["params"]:
                 self._start(param, param, self.state[param], group)
@@ -83,7 +83,9 @@ class Adagrad(GroupedOptimizer):
 
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] = scalar_state(0.0)
-        state["sum"] = _core.full_like(param.detach(), self.defaults["initial_accumulator_value"])
+        first: Any = self.defaults["initial_accumulator_value"]
+        # Each part of a complex number has a sum of its own.
+        state["sum"] = _core.full_like(param.detach(), complex(first, first) if param.dtype.is_complex else first)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         differentiable = group["differentiable"]

@@ -100,7 +100,7 @@ class Adam(GroupedOptimizer):
                 "decoupled_weight_decay": decoupled_weight_decay,
             },
         )
-        checked_fused(fused, foreach, differentiable)
+        checked_fused(fused, foreach, differentiable, self.param_groups)
 
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] = scalar_state(0.0)

@@ -126,6 +126,11 @@ def _strong_wolfe(
     return bracket[low], calls
 
 
+def _pairs(t: Tensor) -> Tensor:
+    """Complex numbers as pairs of real ones, which a direction has as well."""
+    return _core.view_as_real(t) if t.dtype.is_complex else t
+
+
 class LBFGS(Optimizer):
     """Steps by an approximate inverse Hessian, made of changes of parameters and gradients (Liu and Nocedal 1989).
 
@@ -183,12 +188,12 @@ class LBFGS(Optimizer):
         parts = []
         for param in self._params:
             grad = param.grad
-            parts.append(_core.zeros_like(param).reshape(-1) if grad is None else grad.reshape(-1))
+            parts.append(_pairs(_core.zeros_like(param) if grad is None else grad.resolve_conj()).reshape(-1))
         return _core.cat(parts, 0)
 
     def _move(self, step: float, direction: Tensor) -> None:
         start = 0
-        for param in self._params:
+        for param in map(_pairs, self._params):
             n = param.numel()
             param.add_(direction[start : start + n].view_as(param), alpha=step)
             start += n

@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 from .. import _core
 from .._core import Tensor
 from .._runtime.info import typename
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from ..utils.hooks import RemovableHandle
+from ._borrowed import (  # noqa: F401
+    _default_to_fused_or_foreach,
+    _get_capturable_supported_devices,
+    _get_value,
+    _stack_if_compiling,
+    _use_grad_for_differentiable,
+    _view_as_real,
+)
 from ._loaded import copied, fitted
 
 Params = Iterable[Any]
@@ -267,6 +276,19 @@ class Optimizer:
         """Let a ``step`` call the hooks and be an event of the profiler. Subclasses have this already."""
         return func if getattr(func, "hooked", False) else _with_hooks(func)
 
+    # What optimizers of other libraries call.
+
+    def _patch_step_function(self) -> None:
+        """Let the class's step call the hooks. Wrappers that do not call ``Optimizer.__init__`` ask for it."""
+        owner = type(self)
+        owner.step = self.profile_hook_step(owner.step)  # type: ignore[method-assign]
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Do nothing: there are no CUDA graphs."""
+
+    _accelerator_graph_capture_health_check = _cuda_graph_capture_health_check
+    _group_tensors_by_device_and_dtype = staticmethod(_group_tensors_by_device_and_dtype)
+
     # Hooks.
 
     def _wrap_step(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
@@ -443,14 +465,32 @@ def checked(name: str, value: Any) -> None:
         raise ValueError(f"Invalid {name} value: {value}")
 
 
-def checked_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """Refuse implementations that exclude each other. Here all of them are the same one.
+def refuse_complex(name: str, params: Sequence[Tensor]) -> None:
+    """Refuse complex parameters.
+
+    Raises:
+        RuntimeError: There is one.
+    """
+    if any(param.dtype.is_complex for param in params):
+        raise RuntimeError(f"{name} does not support complex parameters")
+
+
+def checked_fused(
+    fused: bool | None, foreach: bool | None, differentiable: bool, groups: Sequence[dict[str, Any]]
+) -> None:
+    """Refuse implementations that exclude each other, and complex parameters of fused ones. Here all are the same one.
 
     Raises:
         RuntimeError: See above.
     """
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
+    for param in (param for group in groups for param in group["params"]) if fused else ():
+        if not param.is_floating_point():
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                f"['cpu', 'wgpu'] but {param.dtype} and {param.device.type}"
+            )
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 

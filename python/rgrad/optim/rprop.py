@@ -68,7 +68,9 @@ class Rprop(GroupedOptimizer):
     def _start(self, param: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         state["step"] = scalar_state(0.0)
         state["prev"] = _core.zeros_like(param)
-        state["step_size"] = _core.full_like(grad.detach(), float(option(group["lr"], False)))
+        first: Any = float(option(group["lr"], False))
+        # Each part of a complex number has a step size of its own.
+        state["step_size"] = _core.full_like(grad.detach(), complex(first, first) if grad.dtype.is_complex else first)
 
     def _step_group(self, group: dict[str, Any], batch: Batch) -> Iterator[Write]:
         names = ("prev", "step_size")

@@ -86,7 +86,7 @@ class SGD(GroupedOptimizer):
                 "fused": fused,
             },
         )
-        checked_fused(fused, foreach, differentiable)
+        checked_fused(fused, foreach, differentiable, self.param_groups)
 
     def _batch(self, group: dict[str, Any], started: Started) -> Batch:
         if group["momentum"] != 0:

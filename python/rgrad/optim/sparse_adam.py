@@ -33,6 +33,14 @@ class SparseAdam(GroupedOptimizer):
             raise ValueError(f"Invalid epsilon value: {eps}")
         checked_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        found = [
+            [g, p]
+            for g, group in enumerate(self.param_groups)
+            for p, param in enumerate(group["params"])
+            if param.dtype.is_complex
+        ]
+        if found:
+            raise ValueError(f"Complex params at indices {found}: SparseAdam does not support complex parameters")
 
     @overload
     def step(self, closure: None = None) -> None: ...

@@ -35,7 +35,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverage:
 
     @no_grad()
     def ema_update(averages: Sequence[Tensor], params: Sequence[Tensor], _: Any) -> None:
-        if averages[0].is_floating_point():
+        if averages[0].is_floating_point() or averages[0].dtype.is_complex:
             _lerp((), (averages, params), (1 - decay,))
             return
         for average, param in zip(averages, params, strict=True):
@@ -50,7 +50,7 @@ def get_swa_multi_avg_fn() -> MultiAverage:
     @no_grad()
     def swa_update(averages: Sequence[Tensor], params: Sequence[Tensor], num_averaged: Any) -> None:
         share = 1 / (float(num_averaged) + 1)
-        if averages[0].is_floating_point():
+        if averages[0].is_floating_point() or averages[0].dtype.is_complex:
             _lerp((), (averages, params), (share,))
             return
         for average, param in zip(averages, params, strict=True):

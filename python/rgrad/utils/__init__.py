@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from . import benchmark as benchmark
     from . import checkpoint as checkpoint
     from . import collect_env as collect_env
+    from . import cpp_extension as cpp_extension
     from . import data as data
+    from . import dlpack as dlpack
     from . import flop_counter as flop_counter
     from . import hooks as hooks
     from . import model_zoo as model_zoo
@@ -18,7 +20,19 @@ if TYPE_CHECKING:
 
 __getattr__, __dir__ = lazily(
     __name__,
-    ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "flop_counter", "hooks", "model_zoo", "tensorboard"),
+    (
+        "_pytree",
+        "benchmark",
+        "checkpoint",
+        "collect_env",
+        "cpp_extension",
+        "data",
+        "dlpack",
+        "flop_counter",
+        "hooks",
+        "model_zoo",
+        "tensorboard",
+    ),
     {"swap_tensors": "_swap"},
 )
 
@@ -26,7 +40,9 @@ __all__ = [
     "benchmark",
     "checkpoint",
     "collect_env",
+    "cpp_extension",
     "data",
+    "dlpack",
     "flop_counter",
     "hooks",
     "swap_tensors",

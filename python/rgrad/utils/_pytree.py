@@ -4,22 +4,30 @@ What takes and gives trees flattens them to a list of leaves and a :class:`TreeS
 None is a leaf.
 """
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 __all__ = [
+    "GetAttrKey",
+    "MappingKey",
     "PyTree",
+    "SequenceKey",
     "TreeSpec",
+    "keystr",
     "register_pytree_node",
     "tree_all",
     "tree_any",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
 ]
@@ -27,44 +35,128 @@ __all__ = [
 PyTree = Any
 
 
+@dataclass(frozen=True, slots=True)
+class MappingKey:
+    """The place of a child in a dict."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """The child."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """The place of a child in a sequence."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """The child."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
+    """The place of a child that is an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """The child."""
+        return getattr(obj, self.name)
+
+
 class _NodeDef(NamedTuple):
     """How a container is taken apart (children, context) and put together."""
 
     flatten: Callable[[Any], tuple[list[Any], Any]]
     unflatten: Callable[[list[Any], Any], Any]
+    #: As `flatten`, with the place of each child beside it.
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
+
+    # PyTorch's names of these.
+    @property
+    def flatten_fn(self) -> Callable[[Any], tuple[list[Any], Any]]:
+        return self.flatten
+
+    @property
+    def unflatten_fn(self) -> Callable[[list[Any], Any], Any]:
+        return self.unflatten
 
 
 def _is_namedtuple(node: Any) -> bool:
     return isinstance(node, tuple) and hasattr(type(node), "_fields") and type(node) is not tuple
 
 
-def _dict_in_order(values: list[Any], keys: list[Any]) -> dict[Any, Any]:
+def _dict_flatten(node: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return list(node.values()), list(node)
+
+
+def _dict_unflatten(values: Iterable[Any], keys: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, values, strict=True))
 
 
+def _dict_flatten_with_keys(node: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    return [(MappingKey(key), value) for key, value in node.items()], list(node)
+
+
+def _defaultdict_flatten(node: Any) -> tuple[list[Any], list[Any]]:
+    return list(node.values()), [node.default_factory, list(node)]
+
+
+def _sequence_flatten_with_keys(node: Any) -> tuple[list[tuple[SequenceKey, Any]], None]:
+    return [(SequenceKey(i), child) for i, child in enumerate(node)], None
+
+
 _NODE_DEFS: dict[type, _NodeDef] = {
-    tuple: _NodeDef(lambda node: (list(node), None), lambda values, _: tuple(values)),
-    list: _NodeDef(lambda node: (list(node), None), lambda values, _: [*values]),
-    dict: _NodeDef(lambda node: (list(node.values()), list(node)), _dict_in_order),
+    tuple: _NodeDef(lambda node: (list(node), None), lambda values, _: tuple(values), _sequence_flatten_with_keys),
+    list: _NodeDef(lambda node: (list(node), None), lambda values, _: [*values], _sequence_flatten_with_keys),
+    dict: _NodeDef(_dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
     OrderedDict: _NodeDef(
-        lambda node: (list(node.values()), list(node)), lambda values, keys: OrderedDict(zip(keys, values, strict=True))
+        _dict_flatten, lambda values, keys: OrderedDict(zip(keys, values, strict=True)), _dict_flatten_with_keys
     ),
     defaultdict: _NodeDef(
-        lambda node: (list(node.values()), [node.default_factory, list(node)]),
+        _defaultdict_flatten,
         lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True)),
+        lambda node: (_dict_flatten_with_keys(node)[0], _defaultdict_flatten(node)[1]),
     ),
-    deque: _NodeDef(lambda node: (list(node), node.maxlen), deque),
+    deque: _NodeDef(lambda node: (list(node), node.maxlen), deque, _sequence_flatten_with_keys),
 }
 # One kind for all named tuples: their class is the context.
-_NAMED = _NodeDef(lambda node: (list(node), type(node)), lambda values, kind: kind(*values))
+_NAMED = _NodeDef(
+    lambda node: (list(node), type(node)),
+    lambda values, kind: kind(*values),
+    lambda node: ([(GetAttrKey(name), getattr(node, name)) for name in node._fields], type(node)),
+)
+_NODE_DEFS[namedtuple] = _NAMED  # type: ignore[index]
 
 
 def register_pytree_node(
-    cls: type, flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_fn: Callable[[Any, Any], Any]
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_fn: Callable[[Any, Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
     """Make a class a container.
 
-    ``flatten_fn(node)`` gives ``(children, context)``, ``unflatten_fn(children, context)`` gives a node again.
+    ``flatten_fn(node)`` gives ``(children, context)``, ``unflatten_fn(children, context)`` gives a node again, and
+    ``flatten_with_keys_fn(node)`` gives ``([(key, child), ...], context)``. What PyTorch writes structures to files
+    with (``serialized_type_name`` and the two functions of contexts) has no effect.
 
     Raises:
         ValueError: The class is one already.
@@ -76,7 +168,7 @@ def register_pytree_node(
         children, context = flatten_fn(node)
         return list(children), context
 
-    _NODE_DEFS[cls] = _NodeDef(flatten, unflatten_fn)
+    _NODE_DEFS[cls] = _NodeDef(flatten, unflatten_fn, flatten_with_keys_fn)
 
 
 def _kind(node: Any) -> tuple[type | None, _NodeDef | None]:
@@ -130,6 +222,21 @@ class TreeSpec:
 
 _LEAF = TreeSpec(None, None, [])
 
+# PyTorch's private names, which libraries import.
+SUPPORTED_NODES = _NODE_DEFS
+Context = Any
+KeyEntry = MappingKey | SequenceKey | GetAttrKey
+
+
+def LeafSpec() -> TreeSpec:
+    """The structure of a leaf."""
+    return _LEAF
+
+
+def _get_node_type(tree: PyTree) -> type:
+    """The key of a container in ``SUPPORTED_NODES``, or the class of a leaf."""
+    return namedtuple if _is_namedtuple(tree) else type(tree)  # type: ignore[return-value]
+
 
 def _flatten(tree: PyTree, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
     type_, kind = _kind(tree)
@@ -145,6 +252,50 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
     leaves: list[Any] = []
     spec = _flatten(tree, leaves, is_leaf)
     return leaves, spec
+
+
+def _paths(tree: PyTree, path: tuple[Any, ...], is_leaf: Callable[[Any], bool] | None) -> Iterator[tuple[Any, Any]]:
+    type_, kind = _kind(tree)
+    if kind is None or (is_leaf is not None and is_leaf(tree)):
+        yield path, tree
+        return
+    if kind.flatten_with_keys_fn is None:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {type_}. Please pass a flatten_with_keys_fn argument to "
+            "register_pytree_node."
+        )
+    for key, child in kind.flatten_with_keys_fn(tree)[0]:
+        yield from _paths(child, (*path, key), is_leaf)
+
+
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[Any, Any]], TreeSpec]:
+    """As :func:`tree_flatten`, with the path of keys to each leaf beside it.
+
+    Raises:
+        ValueError: A container was registered without ``flatten_with_keys_fn``.
+    """
+    return list(_paths(tree, (), is_leaf)), tree_structure(tree, is_leaf)
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[Any, Any]]:
+    """The leaves with their paths."""
+    return list(_paths(tree, (), is_leaf))
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> PyTree:
+    """As :func:`tree_map`; ``func`` gets the path of the leaf first."""
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    columns = [*(list(column) for column in zip(*found, strict=True)), *(_flatten_up_to(spec, rest) for rest in rests)]
+    return tree_unflatten([func(*row) for row in zip(*columns, strict=True)], spec)
+
+
+def keystr(kp: Iterable[Any]) -> str:
+    """The text of a path, such as ``['a'][0].x``."""
+    return "".join(map(str, kp))
 
 
 # Not a closure: one that calls itself is a reference cycle, and would keep the leaves until the garbage collector runs.

@@ -31,9 +31,11 @@ __all__ = [
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 Output = TypeVar("Output")
@@ -104,6 +106,28 @@ def _random_state(state: Any) -> Generator[None]:
         yield
     finally:
         _core.set_rng_state(before)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Tell the states of random numbers of the GPUs on which tensors are: one stream serves all devices, so none.
+
+    Returns:
+        Two empty lists: indices of devices, and their states.
+    """
+    return [], []
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Put back what :func:`get_device_states` gave, which is nothing.
+
+    Raises:
+        RuntimeError: There are states of another program's devices.
+    """
+    if [*devices, *states]:
+        raise RuntimeError(
+            "set_device_states: devices have no random numbers of their own here, so there is no state to set; "
+            "rgrad.set_rng_state sets the one of all devices"
+        )
 
 
 _DEVICES = ("cpu", "wgpu")

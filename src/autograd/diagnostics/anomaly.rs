@@ -9,6 +9,7 @@ use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, Watch};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Node, NodeOp};
+use crate::autograd::graph::view::ViewOp;
 use crate::autograd::primitives;
 use crate::autograd::tensor::Tensor;
 use crate::error::{Error, ErrorKind, Result};
@@ -54,7 +55,7 @@ pub(in crate::autograd) fn first_nan(grads: &Grads) -> Result<Option<usize>> {
 }
 
 fn has_nan(t: &Tensor) -> Result<bool> {
-    let a = t.array();
+    let a = parts(t)?;
     if !a.dtype().is_float() || a.numel() == 0 {
         return Ok(false);
     }
@@ -63,6 +64,12 @@ fn has_nan(t: &Tensor) -> Result<bool> {
         return Ok(false);
     }
     Ok(total(&primitives::is_nan(&a)?)? > 0.0)
+}
+
+/// The values, of complex numbers their parts: either may be nan.
+fn parts(t: &Tensor) -> Result<Array> {
+    let a = t.array()?;
+    if a.dtype().is_complex() { ViewOp::AsReal.apply_to(&a) } else { Ok(a) }
 }
 
 fn total(a: &Array) -> Result<f64> {
@@ -89,7 +96,7 @@ pub fn look_at(node: &Node, outs: &[Tensor]) -> Result<()> {
 fn note_outputs(node: &Node, outs: &[Tensor]) -> Result<()> {
     let mut bits = growing_graph::CHECKED;
     for t in outs.iter().filter(|t| t.level() == 0) {
-        let a = t.array();
+        let a = parts(t)?;
         if !a.dtype().is_float() || a.numel() == 0 {
             continue;
         }

@@ -124,6 +124,7 @@ impl MemoryWalk {
             let core = t.read();
             let at = match &core.value {
                 Value::Array(a) => self.value(a, 1),
+                Value::Lazy(l) => self.value(&l.array, 1),
                 Value::Wrapped(w) => w.inner.with_array(|a| self.value(a, 1)),
             };
             (at, core.meta.as_ref().and_then(|m| m.view.as_ref()).map(|v| v.base.clone()))
@@ -163,6 +164,7 @@ impl MemoryWalk {
     fn in_value(&mut self, value: &Value) -> usize {
         match value {
             Value::Array(a) => self.value(a, 1),
+            Value::Lazy(l) => self.value(&l.array, 1),
             Value::Wrapped(w) => w.inner.with_array(|a| self.value(a, 1)),
         }
     }

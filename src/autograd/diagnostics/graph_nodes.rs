@@ -137,6 +137,7 @@ pub fn saved(node: &Node) -> SavedMemory {
         };
         match value {
             Value::Array(a) => of(a),
+            Value::Lazy(l) => of(&l.array),
             Value::Wrapped(w) => w.inner.with_array(of),
         }
     };

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::layout::fmt_shape;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 /// What ended a path.
@@ -176,41 +177,114 @@ pub(crate) fn end_reason(mode: Mode, is_cast: bool) -> EndReason {
     }
 }
 
-/// Marks the results of an operation that recorded nothing.
-pub(crate) fn mark_results(op: &'static str, reason: EndReason, inputs: &[&Tensor], outs: &[Tensor]) {
-    let mode = mode::current();
-    let mut origins: SmallVec<[Origin; 2]> = SmallVec::new();
-    let mut inherited: SmallVec<[Arc<PathEnds>; 2]> = SmallVec::new();
+/// The record for the results of an operation that recorded nothing; None if no path ends there or before.
+pub(crate) fn ends_of(op: &'static str, reason: EndReason, inputs: &[&Tensor]) -> Option<Arc<PathEnds>> {
+    // Results computed inside a node's own backward are not explained.
+    let is_explained = !call_site::is_inherited();
+    let mut cut: SmallVec<[&Tensor; 4]> = SmallVec::new();
+    let mut inherited: SmallVec<[Arc<PathEnds>; 4]> = SmallVec::new();
+    let mut only_leaves = true;
     for t in inputs {
-        let needs = {
-            let core = t.read();
-            let needs = core.needs_grad();
-            if !needs && let Some(ends) = core.path_ends() {
-                inherited.push(ends.clone());
+        let core = t.read();
+        if core.needs_grad() {
+            if is_explained && !cut.iter().any(|c| c.same(t)) {
+                only_leaves &= core.requires_grad && core.grad_fn.is_none();
+                cut.push(t);
             }
-            needs
-        };
-        // Results computed inside a node's own backward are not explained.
-        if needs && !call_site::is_inherited() {
-            add_origins(mode, t, &mut origins);
+        } else if let Some(ends) = &core.path_ends
+            && !inherited.iter().any(|known| Arc::ptr_eq(known, ends))
+        {
+            inherited.push(ends.clone());
         }
     }
-    let path_ends = match (origins.is_empty(), &inherited[..]) {
-        (true, []) => return,
-        (true, [one]) => one.clone(),
-        (ends_here, _) => {
-            let mut ends: SmallVec<[PathEnd; 1]> = SmallVec::new();
-            if !ends_here {
-                ends.push(PathEnd::new(reason, op, origins));
+    match (&cut[..], &inherited[..]) {
+        ([], []) => return None,
+        ([], [one]) => return Some(one.clone()),
+        _ => {}
+    }
+    let site = if cut.is_empty() { Site::UNKNOWN } else { call_site::current() };
+    let recent = Recent { op, reason, site, inherited, leaves: SmallVec::new(), ends: None };
+    if only_leaves && let Some(ends) = recent.known(&cut) {
+        return Some(ends);
+    }
+    let mut ends: SmallVec<[PathEnd; 1]> = SmallVec::new();
+    if !cut.is_empty() {
+        let mut origins = SmallVec::new();
+        cut.iter().for_each(|t| add_origins(mode::current(), t, &mut origins));
+        ends.push(PathEnd { reason, op, site, origins });
+    }
+    for e in recent.inherited.iter().flat_map(|c| c.0.iter()) {
+        add(&mut ends, e.clone());
+    }
+    let ends = Arc::new(PathEnds(ends));
+    if only_leaves {
+        recent.keep(&cut, &ends);
+    }
+    Some(ends)
+}
+
+/// A record that was made a moment ago. Evaluation runs the same lines on the same parameters, so most records are made already.
+struct Recent {
+    op: &'static str,
+    reason: EndReason,
+    site: Site,
+    inherited: SmallVec<[Arc<PathEnds>; 4]>,
+    /// The inputs whose path was cut: leaves, whose origin is themselves. Their memory is not used again while they are listed.
+    leaves: SmallVec<[WeakTensor; 2]>,
+    ends: Option<Arc<PathEnds>>,
+}
+
+const MOST_RECENT: usize = 64;
+
+thread_local! {
+    static RECENT: RefCell<[Option<Recent>; MOST_RECENT]> = const { RefCell::new([const { None }; MOST_RECENT]) };
+}
+
+impl Recent {
+    /// The place of records of this key.
+    fn place(&self) -> usize {
+        let first = self.inherited.first().map_or(0, |ends| Arc::as_ptr(ends).addr());
+        let key = (self.site.0 as usize).wrapping_mul(31) ^ self.op.as_ptr().addr() ^ first >> 4;
+        key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58 & (MOST_RECENT - 1)
+    }
+
+    fn known(&self, cut: &[&Tensor]) -> Option<Arc<PathEnds>> {
+        // A thread that ends has no such list.
+        RECENT
+            .try_with(|recent| {
+                let recent = recent.try_borrow().ok()?;
+                let r = recent[self.place()].as_ref()?;
+                let same = std::ptr::eq(r.op, self.op)
+                    && (r.reason, r.site) == (self.reason, self.site)
+                    && r.leaves.len() == cut.len()
+                    && r.leaves.iter().zip(cut).all(|(leaf, t)| leaf.is(t))
+                    && r.inherited.len() == self.inherited.len()
+                    && r.inherited.iter().zip(&self.inherited).all(|(a, b)| Arc::ptr_eq(a, b));
+                if same { r.ends.clone() } else { None }
+            })
+            .ok()
+            .flatten()
+    }
+
+    #[cold]
+    fn keep(mut self, cut: &[&Tensor], ends: &Arc<PathEnds>) {
+        self.leaves = cut.iter().map(|t| t.downgrade()).collect();
+        self.ends = Some(ends.clone());
+        let place = self.place();
+        let _ = RECENT.try_with(|recent| {
+            if let Ok(mut recent) = recent.try_borrow_mut() {
+                recent[place] = Some(self);
             }
-            for e in inherited.iter().flat_map(|c| c.0.iter()) {
-                add(&mut ends, e.clone());
-            }
-            Arc::new(PathEnds(ends))
+        });
+    }
+}
+
+/// Marks the results of an operation that recorded nothing.
+pub(crate) fn mark_results(op: &'static str, reason: EndReason, inputs: &[&Tensor], outs: &[Tensor]) {
+    if let Some(ends) = ends_of(op, reason, inputs) {
+        for t in outs {
+            t.write().set_path_ends(Some(ends.clone()));
         }
-    };
-    for t in outs {
-        t.write().set_path_ends(Some(path_ends.clone()));
     }
 }
 
@@ -229,7 +303,7 @@ pub fn mark_result(op: &'static str, input: &Tensor, out: &Tensor) {
 #[cold]
 pub(crate) fn mark_node(node: &Node, inputs: &[&Tensor]) {
     let without_edge = inputs.iter().zip(node.edges()).filter(|(_, e)| e.is_none());
-    let path_ends: Vec<Arc<PathEnds>> = without_edge.filter_map(|(t, _)| t.read().path_ends().cloned()).collect();
+    let path_ends: Vec<Arc<PathEnds>> = without_edge.filter_map(|(t, _)| t.read().path_ends.clone()).collect();
     if !path_ends.is_empty() {
         node.with_hooks(|h| h.path_ends = path_ends);
     }
@@ -260,7 +334,7 @@ impl Walk {
                 if by.is_some() {
                     self.leaves.push(Edge { node: n.clone(), nr: 0 });
                 }
-                let path_ends = leaf.read().path_ends().cloned();
+                let path_ends = leaf.read().path_ends.clone();
                 if let Some(path_ends) = path_ends {
                     self.add_ends(&path_ends);
                 }
@@ -326,7 +400,7 @@ impl Walk {
 
 /// Why a tensor has no history, if a path ended at it.
 pub fn explain_root(t: &Tensor) -> Option<String> {
-    let path_ends = t.read().path_ends().cloned()?;
+    let path_ends = t.read().path_ends.clone()?;
     let texts: Vec<String> = path_ends.0.iter().map(PathEnd::text).collect();
     Some(format!("the path to it was cut by {}", texts.join("; ")))
 }
@@ -356,11 +430,11 @@ pub struct Cuts {
 /// What cuts the paths from a tensor to another one. If that one needs no gradient, `others` is what it was made by.
 pub fn cuts(from: &Tensor, to: &Tensor) -> Result<Cuts> {
     let Some(input) = to.gradient_edge()? else {
-        let ends = to.read().path_ends().cloned();
+        let ends = to.read().path_ends.clone();
         return Ok(Cuts { whole: false, before: None, others: ends.iter().flat_map(|e| &e.0).map(PathEnd::cut).collect() });
     };
     let root = from.gradient_edge()?;
-    let ends = from.read().path_ends().cloned();
+    let ends = from.read().path_ends.clone();
     let walk = Walk::explore_from(root.as_slice(), ends.as_deref());
     let mut found = Cuts { whole: walk.is_reached(&input.node), before: None, others: Vec::new() };
     let target = Arc::as_ptr(&input.node);

@@ -20,7 +20,7 @@ use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::autograd::transforms::mutation_guard::{self, TrustedWrites};
 use crate::autograd::transforms::{dual_levels, forward_mode, level, view_tangents};
 use crate::error::{Error, ErrorKind, Result, within};
-use crate::host::language;
+use crate::host::{interrupt, language};
 use crate::layout::fmt_shape;
 use smallvec::SmallVec;
 
@@ -84,11 +84,13 @@ fn run_unseen(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> R
             cores.push(t.read());
         }
         let mut arrays: SmallVec<[&Array; 3]> = SmallVec::new();
-        let mut history = History::new(mode);
+        let (mut history, mut lazy) = (History::new(mode), false);
         for c in &cores {
             history.input(c);
-            if let Value::Array(a) = &c.value {
-                arrays.push(a);
+            match &c.value {
+                Value::Array(a) => arrays.push(a),
+                Value::Lazy(_) => lazy = true,
+                Value::Wrapped(_) => {}
             }
         }
         if !history.normal && !op.copies() {
@@ -111,19 +113,23 @@ fn run_unseen(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> R
             outs
         } else {
             let watched = operation_watcher::sees(history.mode, false);
-            let made = if watched || op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
-                // No tensor stays locked here: another thread may hold the host's lock while it waits for one of these tensors.
-                let handles: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
-                drop(arrays);
-                drop(cores);
-                if watched {
-                    operation_watcher::around(op, inputs, || forward_unlocked(op, &handles))
+            let made =
+                if lazy || watched || op.is_composed() || is_large(op, &arrays, grows) || arrays.iter().any(|a| !a.storage().is_plain()) {
+                    // No tensor stays locked here: another thread may hold the host's lock while it waits for one of these tensors.
+                    let mut handles: SmallVec<[Array; 3]> = arrays.iter().map(|a| (*a).clone()).collect();
+                    drop(arrays);
+                    drop(cores);
+                    if lazy {
+                        handles = inputs.iter().map(|t| t.array()).collect::<Result<_>>()?;
+                    }
+                    if watched {
+                        operation_watcher::around(op, inputs, || forward_unlocked(op, &handles))
+                    } else {
+                        forward_unlocked(op, &handles)
+                    }
                 } else {
-                    forward_unlocked(op, &handles)
-                }
-            } else {
-                within(|| op.name().into(), || op.forward(&arrays))
-            };
+                    within(|| op.name().into(), || op.forward(&arrays))
+                };
             let made = made?;
             history.at_level(0);
             if !history.is_recorded() && !history.ends {
@@ -138,11 +144,7 @@ fn run_unseen(op: &dyn Op, inputs: &[&Tensor], grows: bool, tangents: bool) -> R
         (outs, history)
     };
     if !history.is_recorded() {
-        let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
-        if history.ends {
-            missing_gradient::mark_results(op.name(), missing_gradient::end_reason(history.mode, op.is_cast()), inputs, &outs);
-        }
-        return Ok(outs);
+        return Ok(without_history(op, inputs, &history, outs));
     }
     record_outputs(op, inputs, &history, outs)
 }
@@ -163,7 +165,7 @@ fn plain_outputs(mut made: Arrays) -> Outputs {
 /// for an operation that becomes a step of a program, because the next step usually takes over what this one releases.
 #[cold]
 fn run_abandoned_programs(op: &dyn Op, inputs: &[&Tensor]) {
-    let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.array()));
+    let looks = |f: fn(&Array) -> bool| inputs.iter().any(|t| f(&t.memory()));
     let is_step =
         op.accepts_pending() && { op.is_elementwise() && looks(|a| fusion::may_wait(a.numel())) || looks(|a| a.storage().is_pending()) };
     // Smaller arrays take hardly any memory.
@@ -251,6 +253,8 @@ fn forward_unlocked(op: &dyn Op, arrays: &[Array]) -> Result<Arrays> {
         if !op.accepts_pending() {
             refs.iter().try_for_each(|a| a.ready())?;
         }
+        // Its small operations run under guards; the large ones are watched by themselves.
+        let _still = op.is_composed().then(interrupt::paused);
         within(|| op.name().into(), || op.forward(&refs))
     })
 }
@@ -271,6 +275,14 @@ fn apply_level(op: &dyn Op, inputs: &[&Tensor]) -> Result<(SmallVec<[Value; 1]>,
     Ok((outs.into_iter().map(|t| t.read().value.clone()).collect(), level.number()))
 }
 
+/// The results of an operation that recorded nothing, with the reason if an input had a history.
+fn without_history(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Outputs {
+    let reason = missing_gradient::end_reason(history.mode, op.is_cast());
+    let ends = if history.ends || history.is_recorded() { missing_gradient::ends_of(op.name(), reason, inputs) } else { None };
+    let mode = mode::current();
+    outs.into_iter().map(|v| Tensor::ended_in_mode(mode, v, ends.clone())).collect()
+}
+
 /// Records an operation that has run, and returns its results with their common history.
 fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: SmallVec<[Value; 1]>) -> Result<Outputs> {
     let mut metas: SmallVec<[OutMeta; 1]> = SmallVec::new();
@@ -281,9 +293,7 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
         metas.push(meta);
     }
     if !with_grad.contains(&true) {
-        let outs: Outputs = outs.into_iter().map(Tensor::from_value).collect();
-        missing_gradient::mark_results(op.name(), missing_gradient::end_reason(history.mode, op.is_cast()), inputs, &outs);
-        return Ok(outs);
+        return Ok(without_history(op, inputs, history, outs));
     }
     // What comes behind the last output with a gradient, such as positions, is no output of the node.
     metas.truncate(with_grad.iter().rposition(|g| *g).map_or(0, |last| last + 1));
@@ -323,6 +333,7 @@ fn record_outputs(op: &dyn Op, inputs: &[&Tensor], history: &History, outs: Smal
 pub(crate) fn out_meta(v: &Value) -> OutMeta {
     match v {
         Value::Array(a) => OutMeta::of(a),
+        Value::Lazy(l) => OutMeta::of(&l.array),
         Value::Wrapped(l) => l.with_array(OutMeta::of),
     }
 }
@@ -408,13 +419,13 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
     let any = history.is_recorded() && target.dtype().is_differentiable();
     view::check_inplace(target, any, label)?;
 
-    let out = target.array();
-    if !out.storage().is_writable()
+    let memory = target.memory();
+    if !memory.storage().is_writable()
         && let Some(e) = target.refuses_write(label)
     {
         return Err(e);
     }
-    if out.layout().has_zero_stride() && !op.writes_one_value() {
+    if memory.layout().has_zero_stride() && !op.writes_one_value() {
         return Err(Error::runtime(format!(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the \
              tensor before performing the operation ({label})."
@@ -429,12 +440,12 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
             // later that it was modified, as in PyTorch.
             saved.push(if i == 0 {
                 let copy = match &level {
-                    None => Value::Array(t.array().clone_dense()?),
+                    None => Value::Array(t.array()?.clone_dense()?),
                     Some(_) => primitives::clone(&t.detach_here())?.read().value.clone(),
                 };
                 Saved::Copy(Box::new((copy, t.gradient_edge()?)))
             } else {
-                Saved::input_of_write(t, out.storage())?
+                Saved::input_of_write(t, memory.storage())?
             });
         }
         let outs = SmallVec::from_elem(target.with_array(OutMeta::of), 1);
@@ -458,7 +469,16 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
         // The write one level below has counted already where both share the counter.
         counted = target.version() != before;
     } else {
-        let arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect();
+        let mut arrays: SmallVec<[Array; 3]> = inputs.iter().map(|t| t.array()).collect::<Result<_>>()?;
+        // A lazy conjugate or negative is written as a copy of its elements, which is then brought back to its memory.
+        let bits = target.math_bits();
+        let out = if bits.any() {
+            arrays[0] = memory.empty_like(memory.dtype())?;
+            arrays[0].copy_from(&target.array()?)?;
+            arrays[0].clone()
+        } else {
+            memory.clone()
+        };
         let refs: SmallVec<[&Array; 3]> = arrays.iter().collect();
         let mut moved = Vec::new();
         if is_mixed(&refs) {
@@ -492,6 +512,9 @@ fn write_inplace(op: &dyn Op, label: &'static str, inputs: &[&Tensor], old: OldV
             }
         } else {
             within(|| op.name().into(), || op.forward_into(&out, &refs))?;
+        }
+        if bits.any() {
+            memory.copy_from(&bits.apply(out)?)?;
         }
     }
     let site = node.as_ref().map_or_else(call_site::current, |n| n.site());

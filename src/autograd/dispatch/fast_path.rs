@@ -103,16 +103,17 @@ fn direct<const N: usize>(
     let Some(made) = Array::values_direct(Func::forward(row), dtype, &arrays, numbers, &op.params) else { return Ok(None) };
     if !records {
         // SAFETY: the first operand.
-        let out = Tensor::in_mode(mode, Value::Array(unsafe { made.into_array_like(first) }));
+        let value = Value::Array(unsafe { made.into_array_like(first) });
         drop(cores);
+        let mut ends = None;
         if any || ended {
-            let reason = missing_gradient::end_reason(mode, false);
             let mut tensors: SmallVec<[&Tensor; N]> = SmallVec::new();
             for i in (0..N).filter(|&i| !numbers.has(i)) {
                 tensors.push(inputs[i]);
             }
-            missing_gradient::mark_results(row.info().name, reason, &tensors, std::slice::from_ref(&out));
+            ends = missing_gradient::ends_of(row.info().name, missing_gradient::end_reason(mode, false), &tensors);
         }
+        let out = Tensor::ended_in_mode(mode, value, ends);
         if let Some(from) = from {
             profiler::ran(row.info().name, &inputs, numbers, from, Some(&out));
         }
@@ -264,7 +265,7 @@ fn gradients(node: &Node, op: &PointwiseOp, needs: &[bool], g: &Array, state: &N
         match core.as_ref().map(|c| &c.value) {
             None => {}
             Some(Value::Array(a)) => *at = Some(a),
-            Some(Value::Wrapped(_)) => return None,
+            Some(Value::Lazy(_) | Value::Wrapped(_)) => return None,
         }
     }
     let mut like = g;

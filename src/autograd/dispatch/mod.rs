@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod autocast;
 pub mod call_site;
+pub(super) mod expr;
 pub(super) mod fast_path;
 pub mod flat;
 pub mod mode;

@@ -85,10 +85,10 @@ fn watchers() -> Watchers {
 }
 
 fn array_of(t: &Tensor) -> Result<crate::array::Array> {
-    match &t.read().value {
-        Value::Array(a) => Ok(a.clone()),
-        Value::Wrapped(_) => Err(Error::runtime("a watcher of operations answered with a tensor of a function transform")),
+    if t.level() > 0 {
+        return Err(Error::runtime("a watcher of operations answered with a tensor of a function transform"));
     }
+    t.array()
 }
 
 /// Runs an operation between the calls of this thread's watchers. The operations that it calls itself are not seen.

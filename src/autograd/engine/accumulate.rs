@@ -6,7 +6,7 @@ use crate::autograd::dispatch::apply::inplace_shape;
 use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::graph::view::{ViewOp, view};
 use crate::autograd::primitives;
-use crate::autograd::tensor::Tensor;
+use crate::autograd::tensor::{Tensor, Value};
 use crate::error::{Error, Result};
 use crate::host::interrupt::{Paused, paused};
 use crate::host::language;
@@ -47,7 +47,7 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool)
         drop(old);
         if is_large && let Some(grad) = leaf.grad() {
             // A product that waited here would keep its factors, and read them when they have left the caches.
-            grad.array().settle_source()?;
+            grad.array()?.settle_source()?;
         }
     }
     let hooks = leaf.meta(|m| m.map(|m| m.hooks.post_accumulate.clone())).unwrap_or_default();
@@ -64,16 +64,21 @@ pub(crate) fn into_leaf(leaf: &Tensor, grad: Option<Tensor>, create_graph: bool)
 /// can then be moved. No leaf is locked here, since the base may own foreign objects.
 fn without_base(grad: Tensor) -> Tensor {
     // The view has one handle of its base, and here is another.
-    let is_alone = |grad: &Tensor| grad.holders() == 1 && grad.is_bare() && grad.base().is_some_and(|base| base.holders() == 2);
+    let is_alone = |grad: &Tensor| grad.holders() == 1 && is_own_value(grad) && grad.base().is_some_and(|base| base.holders() == 2);
     if !is_alone(&grad) {
         return grad;
     }
-    let array = grad.array();
+    let (array, bits) = (grad.memory(), grad.math_bits());
     if array.numel() * array.dtype().size() != array.storage().bytes() {
         return grad;
     }
     drop(grad);
-    Tensor::new(array)
+    Tensor::from_value(Value::of(array, bits))
+}
+
+/// Whether the value is one of level 0 without a tangent. It may be a lazy conjugate, and becomes `.grad` as such.
+fn is_own_value(grad: &Tensor) -> bool {
+    grad.level() == 0 && !grad.has_tangent()
 }
 
 /// Adds to `.grad` and returns the old tensor. A leaf that no longer requires grad is left alone.
@@ -93,14 +98,14 @@ fn add(leaf: &Tensor, grad: Tensor, create_graph: bool) -> Result<Option<Tensor>
         let same = leaf.with_array(|l| grad.with_array(|g| l.strides() == g.strides() && g.storage().is_sole_owner()));
         let own = if grad.shape() != leaf.shape() {
             of_other_shape(leaf, grad, create_graph)?
-        } else if create_graph || !grad.is_bare() {
+        } else if create_graph || !is_own_value(&grad) {
             primitives::clone(&grad)?
         } else if same && grad.holders() == 1 {
             grad
         } else {
-            let like = leaf.array();
+            let like = leaf.memory();
             let copy = like.empty_like(grad.dtype())?;
-            copy.copy_from(&grad.array())?;
+            copy.copy_from(&grad.array()?)?;
             Tensor::new(copy)
         };
         return Ok(leaf.meta_mut(|m| m.grad.replace(own)));

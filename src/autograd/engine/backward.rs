@@ -24,7 +24,7 @@ use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::graph::vjp::AfterRun;
 use crate::autograd::tensor::Tensor;
-use crate::autograd::tensor::grad::{fit_edge, is_grad_dtype_used};
+use crate::autograd::tensor::grad::{fit_complex, fit_edge, is_grad_dtype_used};
 use crate::autograd::transforms::level::{self, UnrecordedLevel};
 use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
@@ -582,7 +582,7 @@ fn is_foreign(node: &Node) -> bool {
 
 /// Fits the gradient for edge `k` of a node.
 fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
-    fit_edge(g, e).map_err(|err| {
+    (if g.dtype().is_complex() && is_foreign(node) { fit_complex(g, e) } else { fit_edge(g, e) }).map_err(|err| {
         let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
         with_forward_line(Error::new(err.kind(), text), node)
     })

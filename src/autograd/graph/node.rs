@@ -503,9 +503,10 @@ impl Drop for Node {
 mod tests {
     use super::*;
 
-    /// Every recorded operation holds one until backward has run, so a larger node costs memory and time in each.
+    /// Every recorded operation holds one until backward has run, so a larger node costs memory and time in each. Three numbers that may be complex
+    /// take 72 bytes of it.
     #[test]
     fn a_node_is_no_larger_than_it_was() {
-        assert_eq!((size_of::<Node>(), size_of::<Saved>(), size_of::<Edge>(), size_of::<OutMeta>()), (272, 16, 16, 48));
+        assert_eq!((size_of::<Node>(), size_of::<Saved>(), size_of::<Edge>(), size_of::<OutMeta>()), (296, 16, 16, 48));
     }
 }

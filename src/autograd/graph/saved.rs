@@ -176,7 +176,7 @@ impl Saved {
     pub(crate) fn output_value(value: Value, follows: Version, nr: u32) -> Saved {
         let version = match &value {
             Value::Array(a) => follows.current(a.storage()),
-            Value::Wrapped(_) => follows.current(value.bottom().storage()),
+            Value::Lazy(_) | Value::Wrapped(_) => follows.current(value.bottom().storage()),
         };
         Saved::Output(Box::new(SavedOutput { value, follows, version, nr, tangent: None, view: None }))
     }

@@ -115,7 +115,7 @@ impl ViewOp {
                 ("stride", SavedAttribute::Ints(strides.iter().map(|s| *s as i64).collect())),
                 ("storage_offset", SavedAttribute::at(*offset)),
             ],
-            ViewOp::Alias => SavedAttributes::new(),
+            ViewOp::Alias | ViewOp::AsReal | ViewOp::AsComplex | ViewOp::Bits(_) => SavedAttributes::new(),
         }
     }
 }

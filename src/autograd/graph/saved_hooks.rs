@@ -228,7 +228,9 @@ impl PackedSavedTensor {
         }
         match value {
             value if got.dtype == *dtype => Ok(value),
-            Value::Array(a) if dtype.is_float() && got.dtype.is_float() => Ok(Value::Array(a.cast(*dtype)?)),
+            Value::Array(_) | Value::Lazy(_) if dtype.is_differentiable() && got.dtype.category() == dtype.category() => {
+                Ok(Value::Array(value.elements()?.cast(*dtype)?))
+            }
             _ => Err(Error::dtype(format!("{expected}, of dtype {dtype}, but got dtype {}", got.dtype))),
         }
     }

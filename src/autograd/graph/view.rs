@@ -18,7 +18,7 @@ use crate::autograd::graph::view_writes::write_refused;
 pub use crate::autograd::graph::view_writes::{check_inplace, check_recorded_write, function_output, function_view, function_write};
 use crate::autograd::graph::vjp::{Name, Vjp, VjpCx};
 use crate::autograd::primitives;
-use crate::autograd::tensor::{Core, Tensor, Value};
+use crate::autograd::tensor::{Core, MathBits, Tensor, Value};
 use crate::autograd::transforms::batching::BatchedInputs;
 use crate::autograd::transforms::forward_mode::Tangent;
 use crate::autograd::transforms::level::WrappedTensor;
@@ -129,6 +129,10 @@ impl Vjp for ViewCall {
             // The engine sums over expanded dimensions when it fits the gradient.
             ViewOp::Expand(_) | ViewOp::Alias => g.clone(),
             ViewOp::View(_) | ViewOp::Unsqueeze(_) | ViewOp::Squeeze(_) => primitives::reshape(g, &self.in_shape)?,
+            ViewOp::AsReal => primitives::as_complex(g)?,
+            ViewOp::AsComplex => primitives::as_real(g)?,
+            ViewOp::Bits(MathBits { conj: true, neg: false }) => view(g, self.op.clone())?,
+            ViewOp::Bits(bits) => primitives::with_bits(g, *bits)?,
             ViewOp::Transpose(a, b) => view(g, ViewOp::Transpose(*a, *b))?,
             ViewOp::Permute(dims) => {
                 let mut inverse = dims.clone();
@@ -180,7 +184,8 @@ fn view_unseen(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         let core = t.read();
         let value = match (of_level, &core.value) {
             (Some(made), _) => made,
-            (None, Value::Array(a)) => Value::Array(op.apply_to(a)?),
+            (None, Value::Array(a)) if !matches!(op, ViewOp::Bits(_)) => Value::Array(op.apply_to(a)?),
+            (None, value @ (Value::Array(_) | Value::Lazy(_))) => op.of_value(value)?,
             // Another thread has made it a tensor of a level meanwhile.
             (None, Value::Wrapped(_)) => return Err(Error::runtime("a view of a tensor that another thread takes into a transform")),
         };
@@ -216,7 +221,7 @@ fn view_unseen(t: &Tensor, op: ViewOp, name: Option<ViewName>, creation: Creatio
         history.at_level(core.value.level());
         let needs = core.needs_grad() && !crate::autograd::transforms::level::is_unrecorded(core.value.level());
         let dual = core.stored_tangent();
-        (value, core.version.clone(), history, needs, core.path_ends().cloned(), dual, info)
+        (value, core.version.clone(), history, needs, core.path_ends.clone(), dual, info)
     };
     let tangent = tangent.map(|x| view_tangents::tangent_of_view(&t.with_array(|a| a.layout().clone()), &x, &op)).transpose()?;
     let meta = out_meta(&value);
@@ -321,7 +326,7 @@ pub fn view_inplace(t: &Tensor, op: ViewOp, label: &'static str, name: impl Into
     }
     let call = ViewCall { op: op.clone(), name: Some(name.into()), in_shape: t.shape(), in_geometry: None };
     let new = match t.wrapped() {
-        None => Value::Array(op.apply_to(&t.array())?),
+        None => op.of_value(&t.read().value)?,
         Some(l) => l.level.apply(&l.level, &call, &[t])?[0].read().value.clone(),
     };
     let tangent = t.read().stored_tangent();
@@ -366,10 +371,15 @@ pub(in crate::autograd) fn ops_from_base(t: &Tensor, info: &ViewInfo) -> SmallVe
     if info.base.meta(|m| m.map_or(0, |m| m.layout_changes)) == info.layout_changes {
         return info.ops.clone();
     }
-    t.with_array(|a| {
+    let bits = t.math_bits().toggled(info.base.math_bits());
+    let mut ops = t.with_array(|a| {
         let (shape, strides) = (Dims::from_slice(a.shape()), Strides::from_slice(a.strides()));
         SmallVec::from_elem(ViewOp::AsStrided { shape, strides, offset: a.layout().offset() }, 1)
-    })
+    });
+    if bits.any() {
+        ops.push(ViewOp::Bits(bits));
+    }
+    ops
 }
 
 /// Regenerates the `grad_fn` of a view after a write to its base.
@@ -415,8 +425,8 @@ pub(crate) fn mark(t: &Tensor, creation: Creation) {
 
 /// A view of a result that nobody else has: it is no view to its user.
 pub fn unrelated(t: Tensor) -> Tensor {
-    if let Some(m) = t.write().meta.as_mut() {
-        m.view = None;
-    }
+    // The tensor of which it is a view may end here: not while this one is locked.
+    let old = t.write().meta.as_mut().and_then(|m| m.view.take());
+    drop(old);
     t
 }

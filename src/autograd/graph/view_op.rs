@@ -1,6 +1,7 @@
 //! Views as arithmetic on layouts.
 
 use crate::array::Array;
+use crate::autograd::tensor::{MathBits, Value};
 use crate::error::{Error, Result};
 use crate::layout::{Dims, Layout, Strides};
 
@@ -37,6 +38,12 @@ pub enum ViewOp {
         strides: Strides,
         offset: usize,
     },
+    /// Complex numbers as pairs of real ones, in a last dimension of 2.
+    AsReal,
+    /// Pairs of real numbers as complex ones.
+    AsComplex,
+    /// The same elements conjugated, negated or both.
+    Bits(MathBits),
     /// The same layout: the view of its input that a custom Function returns.
     Alias,
 }
@@ -61,7 +68,9 @@ impl ViewOp {
             ViewOp::Diagonal { offset, dim1, dim2 } => of.diagonal(*offset, *dim1, *dim2)?,
             ViewOp::Unfold { dim, size, step } => of.unfold(*dim, *size, *step)?,
             ViewOp::AsStrided { shape, strides, offset } => Layout::as_strided(shape, strides, *offset, capacity)?,
-            ViewOp::Alias => of.clone(),
+            ViewOp::AsReal => of.as_pairs()?,
+            ViewOp::AsComplex => of.from_pairs()?,
+            ViewOp::Alias | ViewOp::Bits(_) => of.clone(),
         })
     }
 
@@ -93,13 +102,44 @@ impl ViewOp {
                 all.extend_from_slice(strides);
                 ViewOp::AsStrided { shape: with(shape), strides: all, offset: *offset }
             }
+            ViewOp::AsReal => ViewOp::AsReal,
+            ViewOp::AsComplex => ViewOp::AsComplex,
+            ViewOp::Bits(bits) => ViewOp::Bits(*bits),
             ViewOp::Alias => ViewOp::Alias,
         })
     }
 
+    /// The view of a value of level 0.
+    ///
+    /// # Errors
+    /// The layout allows no such view, or a lazy conjugate is viewed as pairs of real numbers, of which it would negate every second.
+    pub(crate) fn of_value(&self, value: &Value) -> Result<Value> {
+        let bits = value.bits();
+        Ok(match (self, value) {
+            (ViewOp::Bits(more), value) => Value::of(value.bottom(), bits.toggled(*more)),
+            (_, Value::Array(a)) => Value::Array(self.apply_to(a)?),
+            (ViewOp::AsReal, _) if bits.conj => {
+                return Err(Error::runtime(
+                    "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as \
+                     real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.",
+                ));
+            }
+            (_, value) => Value::of(self.apply_to(&value.bottom())?, bits),
+        })
+    }
+
+    /// The view of an array whose elements are read as they lie in memory. `Bits` are computed.
     pub(crate) fn apply_to(&self, a: &Array) -> Result<Array> {
+        if let ViewOp::Bits(bits) = self {
+            return bits.apply(a.clone());
+        }
         let capacity = a.storage().bytes() / a.storage().element_size(a.dtype());
-        a.with_layout(self.layout(a.layout(), capacity)?)
+        let layout = self.layout(a.layout(), capacity)?;
+        match self {
+            ViewOp::AsReal => a.with_parts(layout, a.dtype().row().real),
+            ViewOp::AsComplex => a.with_parts(layout, a.dtype().to_complex(a.dtype())),
+            _ => a.with_layout(layout),
+        }
     }
 
     /// The names of the nodes of the view and of its adjoint.
@@ -116,6 +156,10 @@ impl ViewOp {
             ViewOp::Diagonal { .. } => ["DiagonalBackward0", "DiagonalBackwardBackward0"],
             ViewOp::Unfold { .. } => ["UnfoldBackward0", "UnfoldBackwardBackward0"],
             ViewOp::AsStrided { .. } => ["AsStridedBackward0", "AsStridedBackwardBackward0"],
+            ViewOp::AsReal => ["ViewAsRealBackward0", "ViewAsRealBackwardBackward0"],
+            ViewOp::AsComplex => ["ViewAsComplexBackward0", "ViewAsComplexBackwardBackward0"],
+            ViewOp::Bits(MathBits { conj: true, .. }) => ["ConjBackward0", "ConjBackwardBackward0"],
+            ViewOp::Bits(_) => ["NegViewBackward0", "NegViewBackwardBackward0"],
             ViewOp::Alias => ["AliasBackward0", "AliasBackwardBackward0"],
         }
     }

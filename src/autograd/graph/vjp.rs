@@ -122,7 +122,7 @@ impl<'a> VjpCx<'a> {
         if !self.after.gradients_unread || g.holders() != 1 || !g.is_bare() || g.requires_grad() {
             return Ok(false);
         }
-        g.array().ready()?;
+        g.array()?.ready()?;
         Ok(g.holders() == 1 && g.with_array(|a| a.storage().may_be_given_away()))
     }
 

@@ -5,32 +5,50 @@ use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::engine::hooks::LeafHooks;
 use crate::autograd::graph::node::{Edge, Node};
 use crate::autograd::graph::view::ViewInfo;
-use crate::autograd::tensor::Tensor;
 use crate::autograd::tensor::grad::GradDtype;
+use crate::autograd::tensor::{LazyArray, Tensor};
 use crate::autograd::transforms::level::WrappedTensor;
+use crate::layout::DType;
 use std::sync::{Arc, Weak};
 
-/// An array, or above level 0 a tensor of the next lower level (see "Note: levels" in `transforms/level.rs`).
+/// An array, one whose elements are read conjugated or negated, or above level 0 a tensor of the next lower level (see "Note: levels" in `transforms/level.rs`).
 #[derive(Clone, Debug)]
 pub enum Value {
     Array(Array),
+    Lazy(Box<LazyArray>),
     Wrapped(Box<WrappedTensor>),
 }
 
 impl Value {
-    /// The array at the bottom of all levels.
+    /// The array at the bottom of all levels, as it lies in memory.
     #[inline]
     pub fn bottom(&self) -> Array {
+        if let Value::Array(a) = self { a.clone() } else { self.beneath() }
+    }
+
+    /// As `bottom`, where an array of its own is the rare case.
+    #[cold]
+    pub(crate) fn beneath(&self) -> Array {
         match self {
             Value::Array(a) => a.clone(),
+            Value::Lazy(l) => l.array.clone(),
             Value::Wrapped(l) => l.bottom(),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn dtype_beneath(&self) -> DType {
+        match self {
+            Value::Array(a) => a.dtype(),
+            Value::Lazy(l) => l.array.dtype(),
+            Value::Wrapped(l) => l.inner.dtype(),
         }
     }
 
     #[inline]
     pub fn level(&self) -> u32 {
         match self {
-            Value::Array(_) => 0,
+            Value::Array(_) | Value::Lazy(_) => 0,
             Value::Wrapped(l) => l.level.number(),
         }
     }
@@ -47,6 +65,8 @@ pub(crate) struct Core {
     pub is_special: bool,
     pub inference: bool,
     pub grad_fn: Option<Edge>,
+    /// Why there is no history, for a result of an operation on inputs with history.
+    pub path_ends: Option<Arc<PathEnds>>,
     /// Fields that few tensors have.
     pub meta: Option<Box<Meta>>,
 }
@@ -59,8 +79,6 @@ pub(crate) struct Meta {
     pub hooks: LeafHooks,
     pub retains_grad: bool,
     pub grad_dtype: GradDtype,
-    /// Why there is no history, for a result of an operation on inputs with history.
-    pub path_ends: Option<Arc<PathEnds>>,
     pub view: Option<ViewInfo>,
     /// The tangent of forward mode.
     pub tangent: Option<Tensor>,
@@ -72,36 +90,42 @@ pub(crate) struct Meta {
 }
 
 impl Core {
+    /// A leaf that needs no gradient.
+    #[inline(always)]
+    pub fn without_history(value: Value, version: Version, inference: bool, path_ends: Option<Arc<PathEnds>>) -> Core {
+        let is_special = path_ends.is_some();
+        Core { value, version, requires_grad: false, number: false, is_special, inference, grad_fn: None, path_ends, meta: None }
+    }
+
     #[inline]
     pub fn with_storage<R>(&self, f: impl FnOnce(&crate::array::Storage) -> R) -> R {
+        if let Value::Array(a) = &self.value {
+            return f(a.storage());
+        }
         match &self.value {
             Value::Array(a) => f(a.storage()),
+            Value::Lazy(l) => f(l.array.storage()),
+            // Not the first element of a batch, for which memory may be allocated: the tensor is locked.
             Value::Wrapped(l) => l.inner.with_array(|a| f(a.storage())),
         }
     }
 
     /// Sets or clears the record of why there is no history.
     pub fn set_path_ends(&mut self, path_ends: Option<Arc<PathEnds>>) {
-        if path_ends.is_some() || self.meta.is_some() {
-            self.meta.get_or_insert_default().path_ends = path_ends;
-        }
+        self.path_ends = path_ends;
         self.update_special();
     }
 
-    /// Whether there is a record of why there is no history. May return true for a number without one.
+    /// Whether there is a record of why there is no history.
     #[inline]
     pub fn has_path_ends(&self) -> bool {
-        self.is_special && self.meta.is_some()
-    }
-
-    pub fn path_ends(&self) -> Option<&Arc<PathEnds>> {
-        self.meta.as_ref().and_then(|m| m.path_ends.as_ref())
+        self.is_special && self.path_ends.is_some()
     }
 
     /// Recomputes `is_special` from the other fields.
     pub fn update_special(&mut self) {
         let dual = self.meta.as_ref().is_some_and(|m| m.tangent.is_some());
-        self.is_special = self.number || dual || self.path_ends().is_some() && !self.requires_grad && self.grad_fn.is_none();
+        self.is_special = self.number || dual || self.path_ends.is_some() && !self.requires_grad && self.grad_fn.is_none();
     }
 
     /// Whether `detach_` has taken a history away and no write has given it another one.
@@ -147,6 +171,7 @@ impl Core {
         match &self.value {
             Value::Array(a) => a.rank(),
             Value::Wrapped(l) => l.rank(),
+            Value::Lazy(l) => l.array.rank(),
         }
     }
 

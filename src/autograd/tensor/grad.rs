@@ -50,6 +50,17 @@ pub(in crate::autograd) fn fit_edge(g: Tensor, e: &Edge) -> Result<Tensor> {
     primitives::fit(g, &OutMeta { dtype, ..meta.clone() })
 }
 
+/// `fit_edge` for a complex gradient that a custom Function has given: of a real input it would drop the imaginary part.
+pub(in crate::autograd) fn fit_complex(g: Tensor, e: &Edge) -> Result<Tensor> {
+    if e.node.outs()[e.nr as usize].dtype.is_complex() {
+        return fit_edge(g, e);
+    }
+    Err(Error::runtime(
+        "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false: a real input has a real \
+         gradient; return its .real",
+    ))
+}
+
 impl Tensor {
     pub fn grad(&self) -> Option<Tensor> {
         self.meta(|m| m.and_then(|m| m.grad.clone()))

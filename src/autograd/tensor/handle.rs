@@ -214,6 +214,12 @@ impl<T: Keeps> WeakHandle<T> {
     pub fn same(&self, other: &WeakHandle<T>) -> bool {
         self.0 == other.0
     }
+
+    /// Whether it leads to the value of a handle.
+    #[inline]
+    pub fn is(&self, handle: &Handle<T>) -> bool {
+        self.0 == handle.0
+    }
 }
 
 impl<T: Keeps> Clone for WeakHandle<T> {

@@ -8,7 +8,7 @@ use crate::autograd::graph::view::{ViewOp, check_inplace};
 use crate::autograd::tensor::{Core, Tensor, Value};
 use crate::autograd::transforms::level::WrappedTensor;
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Layout, check_rank, checked_numel};
+use crate::layout::{DType, Dims, Layout, check_rank, checked_numel};
 use smallvec::SmallVec;
 use std::sync::Weak;
 
@@ -34,6 +34,31 @@ impl Tensor {
     /// Shares memory, and has no history and a version counter of its own (`.data`).
     pub fn data(&self) -> Tensor {
         self.without_history(EndReason::Data, "data")
+    }
+
+    /// Shares memory and version, has the bytes as elements of another dtype, and has no history (`view(dtype)`).
+    ///
+    /// # Errors
+    /// As for `Array::with_bytes_as`; or the tensor is a lazy conjugate or negative.
+    pub fn with_bytes_as(&self, dtype: DType) -> Result<Tensor> {
+        let value = self.read().value.clone();
+        let bits = value.bits();
+        if bits.any() {
+            let what = if bits.conj { "conjugate view tensors" } else { "tensors with negative bit set" };
+            return Err(Error::runtime(format!(
+                "rgrad.Tensor.view is not supported for {what} when converting to a different dtype. (view: call resolve_conj() or resolve_neg() \
+                 first)"
+            )));
+        }
+        let value = match value {
+            Value::Array(a) => Value::Array(a.with_bytes_as(dtype)?),
+            Value::Lazy(l) => Value::of(l.array.with_bytes_as(dtype)?, l.bits),
+            Value::Wrapped(l) => Value::Wrapped(Box::new(WrappedTensor { level: l.level.clone(), inner: l.inner.with_bytes_as(dtype)? })),
+        };
+        let out = self.without_history(EndReason::Detach, "view");
+        let old = std::mem::replace(&mut out.write().value, value);
+        drop(old);
+        Ok(out)
     }
 
     /// A tensor with this one's current value, version counter, history and tangent, whose history no write replaces. It is not a view, since the
@@ -62,7 +87,7 @@ impl Tensor {
 
     /// Whether the two share memory.
     pub fn shares_memory_with(&self, other: &Tensor) -> bool {
-        let (here, there) = (self.array(), other.array());
+        let (here, there) = (self.memory(), other.memory());
         here.storage().same(there.storage())
     }
 
@@ -79,7 +104,7 @@ impl Tensor {
     fn without_history(&self, why: EndReason, op: &'static str) -> Tensor {
         let (value, version, inference, needs, inherited) = {
             let core = self.read();
-            (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.path_ends().cloned())
+            (core.value.clone(), core.version.clone(), core.inference, core.needs_grad(), core.path_ends.clone())
         };
         // The history is dropped at every level.
         let value = match value {
@@ -91,10 +116,7 @@ impl Tensor {
         };
         let path_ends = if needs { missing_gradient::path_end(why, op, self) } else { inherited };
         let version = if why == EndReason::Data && !inference { Version::fresh() } else { version };
-        let mut core =
-            Core { value, version, requires_grad: false, number: false, is_special: false, inference, grad_fn: None, meta: None };
-        core.set_path_ends(path_ends);
-        Tensor::from_core(core)
+        Tensor::from_core(Core::without_history(value, version, inference, path_ends))
     }
 
     // ---- freezing ----------------------------------------------------------------------------------------------------
@@ -199,7 +221,7 @@ impl Tensor {
         if tangent.is_some() {
             out.set_tangent(tangent);
         }
-        let ends = self.read().path_ends().cloned();
+        let ends = self.read().path_ends.clone();
         out.write().set_path_ends(ends);
         out
     }
@@ -239,7 +261,7 @@ impl Tensor {
     }
 
     fn with_resized(&self, shape: &[usize]) -> Result<()> {
-        let array = self.array();
+        let (array, bits) = (self.memory(), self.math_bits());
         let overflows = || Error::runtime(format!("Storage size calculation overflowed with sizes={shape:?} (in resize_)"));
         check_rank(shape.len())?;
         checked_numel(shape, array.dtype().size()).map_err(|_| overflows())?;
@@ -277,7 +299,7 @@ impl Tensor {
                 }
                 _ => meta.layout_changes = meta.layout_changes.wrapping_add(1),
             }
-            (std::mem::replace(&mut core.version, version), std::mem::replace(&mut core.value, Value::Array(new)))
+            (std::mem::replace(&mut core.version, version), std::mem::replace(&mut core.value, Value::of(new, bits)))
         };
         drop(old);
         Ok(())

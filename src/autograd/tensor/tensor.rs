@@ -2,6 +2,7 @@
 
 use crate::array::lock_order::assert_no_guard;
 use crate::array::{Array, Change, Device, Version};
+use crate::autograd::diagnostics::missing_gradient::PathEnds;
 use crate::autograd::dispatch::mode::{self, Mode};
 use crate::autograd::engine::hooks::{LeafHooks, Registration, TensorHook, next_id};
 use crate::autograd::graph::node::{Edge, Node, defer_drop};
@@ -31,6 +32,10 @@ impl WeakTensor {
 
     pub(crate) fn same(&self, other: &WeakTensor) -> bool {
         self.0.same(&other.0)
+    }
+
+    pub(in crate::autograd) fn is(&self, tensor: &Tensor) -> bool {
+        self.0.is(&tensor.0)
     }
 }
 
@@ -101,7 +106,7 @@ impl Tensor {
         let own = matches!(&core.value, Value::Array(a) if a.storage().is_own());
         let simple = own && core.grad_fn.is_none() && core.meta.is_none();
         // Written field by field: passed as a whole it would be copied several times.
-        let Core { value, version, requires_grad, number, is_special, inference, grad_fn, meta } = core;
+        let Core { value, version, requires_grad, number, is_special, inference, grad_fn, path_ends, meta } = core;
         // SAFETY: all fields are written.
         unsafe {
             Tensor(Handle::emplace(|place: *mut TensorInner| {
@@ -113,6 +118,7 @@ impl Tensor {
                     (&raw mut (*at).is_special).write(is_special);
                     (&raw mut (*at).inference).write(inference);
                     (&raw mut (*at).grad_fn).write(grad_fn);
+                    (&raw mut (*at).path_ends).write(path_ends);
                     (&raw mut (*at).meta).write(meta);
                 });
                 (&raw mut (*place).slot).write(ObjectSlot::default());
@@ -135,18 +141,15 @@ impl Tensor {
     /// As `from_value`, with the mode given.
     #[inline]
     pub(crate) fn in_mode(mode: Mode, value: Value) -> Tensor {
+        Self::ended_in_mode(mode, value, None)
+    }
+
+    /// As `in_mode`, with the record of why there is no history.
+    #[inline]
+    pub(in crate::autograd) fn ended_in_mode(mode: Mode, value: Value, path_ends: Option<Arc<PathEnds>>) -> Tensor {
         let inference = mode.inference;
         let version = if inference { Version::Untracked } else { Version::Shared };
-        Tensor::from_core(Core {
-            value,
-            version,
-            requires_grad: false,
-            number: false,
-            is_special: false,
-            inference,
-            grad_fn: None,
-            meta: None,
-        })
+        Tensor::from_core(Core::without_history(value, version, inference, path_ends))
     }
 
     #[inline]
@@ -159,6 +162,7 @@ impl Tensor {
             is_special: false,
             inference: false,
             grad_fn,
+            path_ends: None,
             meta: None,
         })
     }
@@ -251,11 +255,32 @@ impl Tensor {
 
     // ---- value -------------------------------------------------------------------------------------------------------
 
-    /// The array below all levels of the tensor.
+    /// The elements below all levels of the tensor, to be read. Those of a lazy conjugate or negative are computed.
+    ///
+    /// # Errors
+    /// Memory for computed elements cannot be allocated.
     #[inline]
-    pub fn array(&self) -> Array {
-        let value = self.read().value.clone();
-        value.bottom()
+    pub fn array(&self) -> Result<Array> {
+        let core = self.read();
+        if let Value::Array(a) = &core.value {
+            return Ok(a.clone());
+        }
+        let value = core.value.clone();
+        drop(core);
+        value.elements()
+    }
+
+    /// The array below all levels as it lies in memory: for sizes, strides, storage and device. Its elements are those of the tensor only where
+    /// `math_bits` has none set.
+    #[inline]
+    pub fn memory(&self) -> Array {
+        let core = self.read();
+        if let Value::Array(a) = &core.value {
+            return a.clone();
+        }
+        let value = core.value.clone();
+        drop(core);
+        value.beneath()
     }
 
     #[inline]
@@ -263,17 +288,21 @@ impl Tensor {
         self.read().value.level()
     }
 
-    /// Runs `f` on the array without cloning it. `f` must only look at it: the tensor is locked meanwhile, and even an allocation on a device may
+    /// Runs `f` on the array, as it lies in memory (see `memory`), without cloning it. `f` must only look at it: the tensor is locked meanwhile, and even an allocation on a device may
     /// wait for the host's lock, whose holder may wait for this tensor.
     #[inline]
     pub fn with_array<R>(&self, f: impl FnOnce(&Array) -> R) -> R {
         let core = self.read();
-        let wrapped = match &core.value {
-            Value::Array(a) => return f(a),
-            Value::Wrapped(l) => l.clone(),
-        };
+        // One test where it is a plain array, as nearly always.
+        if let Value::Array(a) = &core.value {
+            return f(a);
+        }
+        if let Value::Lazy(l) = &core.value {
+            return f(&l.array);
+        }
+        let value = core.value.clone();
         drop(core);
-        wrapped.with_array(f)
+        f(&value.beneath())
     }
 
     pub fn shape(&self) -> Dims {
@@ -316,10 +345,8 @@ impl Tensor {
     #[inline]
     pub fn dtype_and_number(&self) -> (DType, bool) {
         let core = self.read();
-        match &core.value {
-            Value::Array(a) => (a.dtype(), core.number),
-            Value::Wrapped(l) => (l.inner.dtype(), core.number),
-        }
+        let dtype = if let Value::Array(a) = &core.value { a.dtype() } else { core.value.dtype_beneath() };
+        (dtype, core.number)
     }
 
     /// Makes the tensor stand for a Python number in promotion.

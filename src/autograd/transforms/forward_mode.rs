@@ -3,6 +3,7 @@
 //! At every level a tensor can have a tangent, as it can have a history ("Note: levels" in `level.rs`). Rules for tangents get primals: tensors
 //! with the same values and history, without tangents. So tangents are ordinary tensors, and backward can go through them.
 
+use crate::array::Array;
 use crate::autograd::dispatch::apply::{apply, out_meta, run_recorded, run_vjp};
 use crate::autograd::dispatch::call_site;
 use crate::autograd::dispatch::mode::{self, ModeGuard, Watch};
@@ -20,7 +21,8 @@ use crate::autograd::transforms::slow_paths::{self, SlowPath};
 use crate::autograd::transforms::view_tangents;
 use crate::autograd::{engine, primitives};
 use crate::error::{Error, Result};
-use crate::layout::{Dims, Scalar, fmt_shape};
+use crate::layout::{Complex, Dims, Scalar, fmt_shape};
+use crate::rows::Kind;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -212,10 +214,11 @@ impl Jvp<'_> {
         Ok(Grads::from_elem(sum, 1))
     }
 
-    /// For an operation with one input and a symmetric Jacobian: its vjp.
+    /// For an operation with one input and a symmetric Jacobian: its vjp. That multiplies by the conjugate.
     pub fn symmetric(&self) -> Result<Tangents> {
-        let t = self.tangents[0].clone();
-        self.vjp(&Grads::from_elem(t, 1))
+        let conj = |t: Option<&Tensor>| t.map(primitives::conj).transpose();
+        let made = self.vjp(&Grads::from_elem(conj(self.tangents[0].as_ref())?, 1))?;
+        made.iter().map(|t| conj(t.as_ref())).collect()
     }
 
     /// For an operation of whose inputs each element affects at most one element of each result. `kept` is the shape of a result with the inputs'
@@ -228,8 +231,7 @@ impl Jvp<'_> {
             let mut sum = None;
             for (g, t) in self.vjp(&seeds)?.into_iter().zip(self.tangents) {
                 let (Some(g), Some(t)) = (g, t) else { continue };
-                let t = primitives::cast(t, out.dtype())?;
-                let weighted = primitives::mul(&g, &t)?;
+                let weighted = weighted(&g, t, out)?;
                 sum = add_to_sum(sum, primitives::reshape(&primitives::sum_to(&weighted, kept)?, &out.shape())?)?;
             }
             made.push(sum);
@@ -305,7 +307,7 @@ fn lost_history() -> Error {
 }
 
 pub(in crate::autograd) fn full_like(like: &Tensor, value: i64) -> Result<Tensor> {
-    Ok(Tensor::new(like.array().full_beside(&like.shape(), Scalar::Int(value), like.dtype())?))
+    Ok(Tensor::new(like.memory().full_beside(&like.shape(), Scalar::Int(value), like.dtype())?))
 }
 
 pub(in crate::autograd) fn zeros_like(t: &Tensor) -> Result<Tensor> {
@@ -319,10 +321,39 @@ fn add_to_sum(sum: Option<Tensor>, more: Tensor) -> Result<Option<Tensor>> {
     }))
 }
 
+/// The product of a tangent with the gradient that a cotangent of 1 gives: of that the real part, if the result `out` is real.
+fn weighted(gradient: &Tensor, t: &Tensor, out: &Tensor) -> Result<Tensor> {
+    let dtype = if gradient.dtype().is_complex() || t.dtype().is_complex() { out.dtype().to_complex(t.dtype()) } else { out.dtype() };
+    let (g, t) = (primitives::cast(&primitives::conj(gradient)?, dtype)?, primitives::cast(t, dtype)?);
+    primitives::cast(&primitives::mul(&g, &t)?, out.dtype())
+}
+
+/// The tangent by one operand of a row in complex numbers. A holomorphic row's vjp multiplies by the conjugate of the derivative; that of any
+/// other is adjoint to its Jacobian over pairs of real numbers, and both parts of the result follow from the gradients for 1 and i.
+fn complex_tangent(op: &PointwiseOp, i: usize, vjp: &VjpCx<'_>, t: &Tensor, out: &Tensor) -> Result<Option<Tensor>> {
+    let seeded = |value: Scalar| -> Result<Option<Tensor>> {
+        let seed = Tensor::new(out.memory().full_beside(&out.shape(), value, out.dtype())?);
+        let Some(g) = op.grad(i, vjp, &out.beside(seed)?)? else { return Ok(None) };
+        Ok(Some(primitives::part(&primitives::mul(&primitives::conj(&primitives::cast(&g, op.compute)?)?, t)?, false)?))
+    };
+    if !out.dtype().is_complex() {
+        return seeded(Scalar::Int(1));
+    }
+    if op.row.info().holomorphic {
+        return op.grad(i, vjp, &primitives::conj(t)?)?.map(|g| primitives::conj(&g)).transpose();
+    }
+    let [re, im] = [seeded(Scalar::Int(1))?, seeded(Scalar::Complex(Complex { re: 0.0, im: 1.0 }))?];
+    let (Some(re), Some(im)) = (re, im) else { return Ok(None) };
+    let parts: SmallVec<[Tensor; 2]> = [re, im].iter().map(|p| primitives::cast(p, out.dtype())).collect::<Result<_>>()?;
+    let i = Tensor::number(Array::scalar(Scalar::Complex(Complex { re: 0.0, im: 1.0 }), out.dtype())?);
+    primitives::add(&parts[0], &primitives::mul(&parts[1], &i)?).map(Some)
+}
+
 /// The tangent of a pointwise row: for each operand the vjp applied to its tangent instead of the cotangent, summed.
 pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<Tangents> {
-    // Truth values and integers have no tangents.
-    if !cx.outputs[0].dtype().is_differentiable() {
+    // Truth values and integers have no tangents, nor have special functions without a derivative.
+    let constant = op.row.info().kind == Kind::Special && !op.differentiable(0);
+    if !cx.outputs[0].dtype().is_differentiable() || constant {
         return Ok(Grads::from_elem(None, 1));
     }
     let needs: SmallVec<[bool; 4]> = cx.tangents.iter().map(Option::is_some).collect();
@@ -332,7 +363,8 @@ pub(in crate::autograd) fn pointwise(op: &PointwiseOp, cx: &Jvp<'_>) -> Result<T
     for (i, t) in cx.tangents.iter().enumerate() {
         let Some(t) = t else { continue };
         let t = primitives::to_device(&primitives::cast(t, op.compute)?, cx.outputs[0].device())?;
-        if let Some(made) = op.grad(i, &vjp, &t)? {
+        let made = if op.compute.is_complex() { complex_tangent(op, i, &vjp, &t, &cx.outputs[0])? } else { op.grad(i, &vjp, &t)? };
+        if let Some(made) = made {
             sum = add_to_sum(sum, made)?;
         }
     }

@@ -166,7 +166,7 @@ impl Tensor {
     pub fn wrapped(&self) -> Option<WrappedTensor> {
         match &self.read().value {
             Value::Wrapped(l) => Some((**l).clone()),
-            Value::Array(_) => None,
+            Value::Array(_) | Value::Lazy(_) => None,
         }
     }
 
@@ -212,7 +212,7 @@ impl Tensor {
                  outside vmap."
             )));
         }
-        Ok(self.array())
+        self.array()
     }
 
     /// The array, for an operation whose result depends on values so that it cannot be batched. An error for batched tensors.
@@ -224,7 +224,7 @@ impl Tensor {
                  on the values of each element of the batch."
             )));
         }
-        Ok(self.array())
+        self.array()
     }
 }
 

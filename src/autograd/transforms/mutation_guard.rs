@@ -119,6 +119,7 @@ fn wrap_in_place(t: &Tensor, level: &Arc<dyn Level>, view: Option<ViewInfo>) {
         is_special: core.is_special,
         inference: core.inference,
         grad_fn: core.grad_fn.take(),
+        path_ends: core.path_ends.take(),
         meta,
     });
     core.value = Value::Wrapped(Box::new(WrappedTensor { level: level.clone(), inner }));

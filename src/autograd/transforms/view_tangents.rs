@@ -31,7 +31,7 @@ pub(in crate::autograd) fn in_layout_of(tangent: &Tensor, primal: &Tensor) -> Re
         let copy = primitives::contiguous_copy(&view(tangent, ViewOp::Permute(order))?)?;
         return view(&copy, ViewOp::Permute(inverse));
     }
-    let like = primal.array();
+    let like = primal.memory();
     let out = primal.beside(Tensor::new(like.empty_like(like.dtype())?))?;
     primitives::copy_(&out, tangent)?;
     Ok(out)

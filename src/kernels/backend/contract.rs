@@ -3,7 +3,7 @@
 pub use crate::call::{DeviceMemory, Memory, View};
 pub use crate::program::{Program, ProgramInput, ProgramRun, ProgramRuns};
 
-use crate::call::Request;
+use crate::call::{Factor, Request, Seen};
 use crate::error::{Error, Result};
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Scalar};
@@ -105,6 +105,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Whether and how a request runs on this dtype (of the first operand, or of the output if there is none).
     fn support(&self, request: &Request, dtype: DType) -> Support;
+
+    /// Whether there are kernels for a request of linear algebra on such operands. Where there are none, the host is to compute it.
+    fn factors(&self, _request: &Factor, _ins: &[Seen<'_>]) -> bool {
+        true
+    }
 
     /// Whether there is a kernel for a row, or a part of it, that computes in this dtype.
     fn has_row(&self, func: Func, dtype: DType) -> bool;

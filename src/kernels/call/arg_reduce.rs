@@ -17,7 +17,7 @@ impl Family for ArgReduce {
     }
 
     fn elems(&self) -> Elems {
-        Elems::ALL
+        Elems::ORDERED
     }
 
     fn provenance(&self) -> Provenance {

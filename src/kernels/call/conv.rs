@@ -85,7 +85,7 @@ impl Family for Conv {
     }
 
     fn elems(&self) -> Elems {
-        Elems::numbers("PyTorch has no convolution of bool")
+        Elems::real_numbers("a convolution of complex numbers is one of their parts, and PyTorch has none of bool")
     }
 
     fn provenance(&self) -> Provenance {

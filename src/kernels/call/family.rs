@@ -1,6 +1,6 @@
 //! What a family of requests says about itself.
 
-use crate::layout::DType;
+use crate::layout::{Category, DType};
 
 /// Shape and dtype of an operand or output. None: an operand that is not read.
 pub type Seen<'a> = Option<(&'a [usize], DType)>;
@@ -57,10 +57,26 @@ pub struct Elems {
     pub why_not: &'static str,
 }
 
-const FLOATS: u32 = {
+/// The dtypes of a category.
+const fn all_of(category: Category) -> u32 {
     let (mut set, mut k) = (0, 0);
     while k < DType::ALL.len() {
-        if DType::ALL[k].is_float() {
+        if DType::ALL[k].category() as u8 == category as u8 {
+            set |= 1 << DType::ALL[k] as u32;
+        }
+        k += 1;
+    }
+    set
+}
+
+const FLOATS: u32 = all_of(Category::Float);
+const COMPLEX: u32 = all_of(Category::Complex);
+
+/// The wide unsigned integers, which are converted before anything but products, bits and equality is computed.
+const WIDE_UNSIGNED: u32 = {
+    let (mut set, mut k) = (0, 0);
+    while k < DType::ALL.len() {
+        if DType::ALL[k].is_wide_unsigned() {
             set |= 1 << DType::ALL[k] as u32;
         }
         k += 1;
@@ -71,19 +87,43 @@ const FLOATS: u32 = {
 impl Elems {
     pub const ALL: Elems = Elems { set: u32::MAX, why_not: "" };
     pub const FLOATS: Elems = Elems { set: FLOATS, why_not: "defined for floating point" };
+    /// All but wide unsigned integers.
+    pub const COMPUTED: Elems = Elems { set: !WIDE_UNSIGNED, why_not: "converted to int64 first" };
+    /// Those that have an order, and bool: all but complex numbers and wide unsigned integers.
+    pub const ORDERED: Elems = Elems { set: !(COMPLEX | WIDE_UNSIGNED), why_not: "defined for numbers that have an order" };
 
-    /// All but bool.
+    /// As `ORDERED`, but bool.
+    pub const fn real_numbers(why_not: &'static str) -> Elems {
+        Elems { set: !(COMPLEX | WIDE_UNSIGNED | 1 << DType::Bool as u32), why_not }
+    }
+
+    /// Floats and complex numbers if `only`, else as `COMPUTED`.
+    pub const fn differentiable_if(only: bool) -> Elems {
+        if only { Elems { set: FLOATS | COMPLEX, why_not: "defined for floating point and complex numbers" } } else { Elems::COMPUTED }
+    }
+
+    /// As `COMPUTED`, but bool.
     pub const fn numbers(why_not: &'static str) -> Elems {
-        Elems { set: !(1 << DType::Bool as u32), why_not }
+        Elems { set: !(WIDE_UNSIGNED | 1 << DType::Bool as u32), why_not }
     }
 
     pub const fn floats_and(other: DType, why_not: &'static str) -> Elems {
         Elems { set: FLOATS | 1 << other as u32, why_not }
     }
 
+    /// These alone.
+    pub const fn only(dtypes: &[DType], why_not: &'static str) -> Elems {
+        let (mut set, mut k) = (0, 0);
+        while k < dtypes.len() {
+            set |= 1 << dtypes[k] as u32;
+            k += 1;
+        }
+        Elems { set, why_not }
+    }
+
     #[inline]
     pub const fn floats_if(only: bool) -> Elems {
-        if only { Elems::FLOATS } else { Elems::ALL }
+        if only { Elems::FLOATS } else { Elems::COMPUTED }
     }
 
     #[inline]

@@ -9,7 +9,9 @@ mod conv;
 mod copy;
 mod cumulative_extreme;
 mod custom;
+mod factor;
 mod family;
+mod fft;
 mod fill;
 mod gather;
 mod grid_sample;
@@ -37,7 +39,9 @@ pub use conv::{Conv, ConvPass, ConvShape};
 pub use copy::Copying;
 pub use cumulative_extreme::CumulativeExtreme;
 pub use custom::Custom;
+pub use factor::{Factor, FactorKind, QrParts, SvdParts};
 pub use family::{Elems, Family, Flags, Provenance, Reads, Seen};
+pub use fft::{Fft, FftKind};
 pub use fill::Fill;
 pub use gather::{Along, ScatterAlong};
 pub use grid_sample::{GridBorder, GridMode, GridPass, GridSample};
@@ -131,6 +135,8 @@ families! {
     GridSample(GridSample),
     Recurrent(Recurrent),
     Matmul(Matmul),
+    Fft(Fft),
+    Factor(Factor),
     IndexRead(IndexPlan),
     IndexWrite(IndexWrite),
     Gather(Along),
@@ -148,6 +154,8 @@ impl Hash for Scalar {
             Scalar::Bool(b) => (0u8, u64::from(b)).hash(state),
             Scalar::Int(i) => (1u8, i as u64).hash(state),
             Scalar::Float(f) => (2u8, f.to_bits()).hash(state),
+            Scalar::Unsigned(u) => (4u8, u).hash(state),
+            Scalar::Complex(z) => (3u8, z.re.to_bits(), z.im.to_bits()).hash(state),
         }
     }
 }

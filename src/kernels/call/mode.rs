@@ -15,7 +15,7 @@ impl Family for Mode {
     }
 
     fn elems(&self) -> Elems {
-        Elems::ALL
+        Elems::ORDERED
     }
 
     fn provenance(&self) -> Provenance {

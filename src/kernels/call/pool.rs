@@ -158,7 +158,7 @@ impl Family for Pool {
 
     fn elems(&self) -> Elems {
         match self.pass {
-            PoolPass::Max { .. } => Elems::numbers("PyTorch has no order of bool here"),
+            PoolPass::Max { .. } => Elems::real_numbers("PyTorch has no order of bool here"),
             PoolPass::Average(_) => Elems::floats_and(DType::I64, "defined for floating point and int64"),
             PoolPass::MaxAdjoint | PoolPass::AverageAdjoint(_) | PoolPass::Fold => Elems::FLOATS,
             PoolPass::Unfold => Elems::ALL,

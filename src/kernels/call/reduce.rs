@@ -97,7 +97,10 @@ impl Family for Reduce {
     }
 
     fn elems(&self) -> Elems {
-        Elems::floats_if(self.reducer.is_float_only())
+        match self.reducer {
+            Reducer::Extreme { .. } => Elems::ORDERED,
+            reducer => Elems::floats_if(reducer.is_float_only()),
+        }
     }
 
     fn provenance(&self) -> Provenance {

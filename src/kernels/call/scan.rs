@@ -8,18 +8,18 @@ use super::summed;
 pub enum ScanKind {
     Sum,
     Prod,
-    /// `log(sum(exp(x)))`, without overflow. Floats only.
+    /// `log(sum(exp(x)))`, without overflow. Floats and complex numbers only.
     LogSumExp,
 }
 
 impl ScanKind {
-    /// Whether it is defined for floats alone.
+    /// Whether it is defined for floats and complex numbers alone.
     pub fn is_float_only(self) -> bool {
         self == ScanKind::LogSumExp
     }
 }
 
-/// The output has the operand's shape; floats keep their dtype, others give int64.
+/// The output has the operand's shape; floats and complex numbers keep their dtype, others give int64.
 #[derive(Debug, Clone, Hash)]
 pub struct Scan {
     pub kind: ScanKind,
@@ -36,7 +36,7 @@ impl Family for Scan {
     }
 
     fn elems(&self) -> Elems {
-        Elems::floats_if(self.kind.is_float_only())
+        Elems::differentiable_if(self.kind.is_float_only())
     }
 
     fn provenance(&self) -> Provenance {

@@ -18,7 +18,7 @@ impl Family for Sort {
     }
 
     fn elems(&self) -> Elems {
-        Elems::ALL
+        Elems::ORDERED
     }
 
     fn provenance(&self) -> Provenance {

@@ -1,4 +1,4 @@
-//! Element types, Python-like scalars, and PyTorch's type promotion.
+//! Element types and PyTorch's type promotion.
 //!
 //! A dtype is one row of the table below. `DType`, its names and its properties are generated from that table. A match over `DType` names
 //! every variant, so after a new row the compiler lists the places that need an arm.
@@ -12,6 +12,7 @@ pub enum NumberKind {
     Unsigned,
     Signed,
     Float,
+    Complex,
 }
 
 /// The types of numbers that kernels compute with. A dtype is one of them as it lies in memory, or is converted to one before and after: a kernel
@@ -25,6 +26,8 @@ pub enum Number {
     I64,
     F32,
     F64,
+    C64,
+    C128,
 }
 
 /// What floating point numbers of a format can be.
@@ -42,6 +45,7 @@ pub enum Category {
     Bool,
     Integer,
     Float,
+    Complex,
 }
 
 /// A row of the table of dtypes.
@@ -66,7 +70,7 @@ pub struct DTypeRow {
     pub accumulator: DType,
     /// The dtype of absolute values, and of real and imaginary parts.
     pub real: DType,
-    /// The dtype of complex numbers with parts of this dtype; None where there is none.
+    /// The dtype of complex numbers whose parts hold numbers of this dtype; None where there is none.
     pub complex: Option<DType>,
 }
 
@@ -145,10 +149,17 @@ dtypes! {
     I16: "int16" ["short"] "Short" "short int", Signed, i16, I32, I64, I16, None;
     I32: "int32" ["int"] "Int" "int", Signed, i32, I32, I64, I32, None;
     I64: "int64" ["long"] "Long" "long int", Signed, i64, I64, I64, I64, None;
-    F16: "float16" ["half"] "Half" "c10::Half", Float 11 65504.0, u16, F32, F16, F16, None;
-    BF16: "bfloat16" [] "BFloat16" "c10::BFloat16", Float 8 255.0 * (1u128 << 120) as f64, u16, F32, BF16, BF16, None;
-    F32: "float32" ["float"] "Float" "float", Float 24 f32::MAX as f64, f32, F32, F32, F32, None;
-    F64: "float64" ["double"] "Double" "double", Float 53 f64::MAX, f64, F64, F64, F64, None;
+    F16: "float16" ["half"] "Half" "c10::Half", Float 11 65504.0, u16, F32, F16, F16, Some(DType::C32);
+    BF16: "bfloat16" [] "BFloat16" "c10::BFloat16", Float 8 255.0 * (1u128 << 120) as f64, u16, F32, BF16, BF16, Some(DType::C64);
+    F32: "float32" ["float"] "Float" "float", Float 24 f32::MAX as f64, f32, F32, F32, F32, Some(DType::C64);
+    F64: "float64" ["double"] "Double" "double", Float 53 f64::MAX, f64, F64, F64, F64, Some(DType::C128);
+    C32: "complex32" ["chalf"] "ComplexHalf" "c10::complex<c10::Half>", Complex, [u16; 2], C64, C32, F16, Some(DType::C32);
+    C64: "complex64" ["cfloat"] "ComplexFloat" "c10::complex<float>", Complex, [f32; 2], C64, C64, F32, Some(DType::C64);
+    C128: "complex128" ["cdouble"] "ComplexDouble" "c10::complex<double>", Complex, [f64; 2], C128, C128, F64, Some(DType::C128);
+    U16: "uint16" [] "UInt16" "unsigned short", Unsigned, u16, I32, I64, U16, None;
+    U32: "uint32" [] "UInt32" "unsigned int", Unsigned, u32, I64, I64, U32, None;
+    /// Computed in int64: what is left to it (products, bits, equality) gives the same bits there.
+    U64: "uint64" [] "UInt64" "unsigned long", Unsigned, u64, I64, I64, U64, None;
 }
 
 // The sizes that loops over untyped elements handle (`by_width`). A dtype that kernels compute with is a `Number` of the same name.
@@ -156,14 +167,14 @@ const _: () = {
     let mut i = 0;
     while i < DType::COUNT {
         let d = DType::ALL[i];
-        assert!(matches!(d.size(), 1 | 2 | 4 | 8));
+        assert!(matches!(d.size(), 1 | 2 | 4 | 8 | 16));
         assert!(d.number().dtype() as u8 == d.computed() as u8 && d.computed().number() as u8 == d.number() as u8);
         i += 1;
     }
 };
 
 impl Number {
-    pub const ALL: [Number; 6] = [Number::Bool, Number::U8, Number::I32, Number::I64, Number::F32, Number::F64];
+    pub const ALL: [Number; 8] = [Number::Bool, Number::U8, Number::I32, Number::I64, Number::F32, Number::F64, Number::C64, Number::C128];
 
     /// The dtype whose elements are these numbers.
     #[inline]
@@ -175,6 +186,8 @@ impl Number {
             Number::I64 => DType::I64,
             Number::F32 => DType::F32,
             Number::F64 => DType::F64,
+            Number::C64 => DType::C64,
+            Number::C128 => DType::C128,
         }
     }
 }
@@ -193,11 +206,23 @@ impl DType {
         matches!(self.kind(), NumberKind::Float)
     }
 
+    #[inline]
+    pub const fn is_complex(self) -> bool {
+        matches!(self.kind(), NumberKind::Complex)
+    }
+
+    /// Whether it is one of the unsigned integers that PyTorch stores, converts and compares for equality, and computes little else with. They
+    /// have no common dtype with other integers.
+    #[inline]
+    pub const fn is_wide_unsigned(self) -> bool {
+        matches!(self.kind(), NumberKind::Unsigned) && self.size() > 1
+    }
+
     /// Whether functions of such numbers have derivatives: what may require a gradient, has tangents, and is recorded.
     #[inline]
     pub const fn is_differentiable(self) -> bool {
         match self.kind() {
-            NumberKind::Float => true,
+            NumberKind::Float | NumberKind::Complex => true,
             NumberKind::Bool | NumberKind::Unsigned | NumberKind::Signed => false,
         }
     }
@@ -217,7 +242,7 @@ impl DType {
     /// Whether the dtype has negative values.
     #[inline]
     pub const fn is_signed(self) -> bool {
-        matches!(self.kind(), NumberKind::Signed | NumberKind::Float)
+        matches!(self.kind(), NumberKind::Signed | NumberKind::Float | NumberKind::Complex)
     }
 
     #[inline]
@@ -226,6 +251,19 @@ impl DType {
             NumberKind::Bool => Category::Bool,
             NumberKind::Unsigned | NumberKind::Signed => Category::Integer,
             NumberKind::Float => Category::Float,
+            NumberKind::Complex => Category::Complex,
+        }
+    }
+
+    /// The dtype of complex numbers whose parts hold numbers of this dtype. Integers have none of their own: they get that of `default_float`.
+    #[inline]
+    pub const fn to_complex(self, default_float: DType) -> DType {
+        match self.row().complex {
+            Some(dtype) => dtype,
+            None => match default_float.row().complex {
+                Some(dtype) => dtype,
+                None => DType::C64,
+            },
         }
     }
 
@@ -235,7 +273,7 @@ impl DType {
         match self.kind() {
             NumberKind::Unsigned => Some((0, if bits < 64 { (1 << bits) - 1 } else { i64::MAX })),
             NumberKind::Signed => Some((i64::MIN >> (64 - bits), i64::MAX >> (64 - bits))),
-            NumberKind::Bool | NumberKind::Float => None,
+            NumberKind::Bool | NumberKind::Float | NumberKind::Complex => None,
         }
     }
 
@@ -246,6 +284,7 @@ impl DType {
             (Some(format), _) => format.digits,
             (None, NumberKind::Bool) => 1,
             (None, NumberKind::Signed) => bits - 1,
+            (None, NumberKind::Complex) => self.row().real.digits(),
             (None, NumberKind::Unsigned | NumberKind::Float) => bits,
         }
     }
@@ -270,11 +309,19 @@ impl DType {
         self.row().type_name
     }
 
-    /// The common dtype of two tensors of equal rank in promotion (`torch.promote_types`).
+    /// The common dtype of two tensors of equal rank in promotion (`torch.promote_types`). Of two that have none the narrowest signed dtype, or
+    /// int64: see `has_common`.
     #[inline]
     pub fn promote(self, other: DType) -> DType {
         static PROMOTED: [[DType; DType::COUNT]; DType::COUNT] = promotions();
         PROMOTED[self as usize][other as usize]
+    }
+
+    /// Whether PyTorch promotes the pair: wide unsigned integers have a common dtype with floats alone.
+    #[inline]
+    pub const fn has_common(self, other: DType) -> bool {
+        let wide = self.is_wide_unsigned() || other.is_wide_unsigned();
+        !wide || self.is_float() || other.is_float() || self as u8 == other as u8
     }
 
     /// Whether an in-place result of dtype `self` may be written into `to` (`torch.can_cast`).
@@ -298,7 +345,7 @@ const fn promotions() -> [[DType; DType::COUNT]; DType::COUNT] {
     all
 }
 
-/// PyTorch's rule. The higher category wins; of one kind the wider dtype. An unsigned integer and a signed one that is not wider, and two
+/// PyTorch's rule. The higher category wins; a complex dtype beside a real float is widened to hold its digits; of one kind the wider dtype. An unsigned integer and a signed one that is not wider, and two
 /// formats of one kind and size, give the narrowest dtype that holds both.
 const fn promoted(a: DType, b: DType) -> DType {
     if a as u8 == b as u8 {
@@ -306,10 +353,17 @@ const fn promoted(a: DType, b: DType) -> DType {
     }
     let (x, y) = (a.category() as u8, b.category() as u8);
     if x != y {
-        return if x > y { a } else { b };
+        let (high, low) = if x > y { (a, b) } else { (b, a) };
+        return match low.row().complex {
+            Some(complex) if high.is_complex() => promoted(high, complex),
+            _ => high,
+        };
     }
     let (wide, narrow) = if a.size() >= b.size() { (a, b) } else { (b, a) };
     let equal = wide.size() == narrow.size();
+    if wide.size() == 8 && !matches!((wide.kind(), narrow.kind()), (NumberKind::Float, _) | (NumberKind::Complex, _)) {
+        return DType::I64;
+    }
     match (wide.kind(), narrow.kind()) {
         (NumberKind::Signed, NumberKind::Unsigned) | (NumberKind::Unsigned, NumberKind::Signed) => {
             if matches!(wide.kind(), NumberKind::Signed) && !equal { wide } else { wider(NumberKind::Signed, wide) }
@@ -346,121 +400,8 @@ impl fmt::Display for DType {
     }
 }
 
-/// A Python number, such as `2`, `2.5` or `True`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Scalar {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-}
-
-impl Scalar {
-    #[inline]
-    pub fn to_f64(self) -> f64 {
-        match self {
-            Scalar::Bool(b) => b as u8 as f64,
-            Scalar::Int(i) => i as f64,
-            Scalar::Float(f) => f,
-        }
-    }
-
-    /// The value as an integer; floats are truncated towards zero, as a C cast does where that is defined.
-    #[inline]
-    pub fn to_i64(self) -> i64 {
-        match self {
-            Scalar::Bool(b) => b as i64,
-            Scalar::Int(i) => i,
-            Scalar::Float(f) => f as i64,
-        }
-    }
-
-    /// As `to_i64`, but nan and what is out of range become the least integer, as in x86's conversion.
-    #[inline]
-    pub fn truncated(self) -> i64 {
-        match self {
-            Scalar::Float(f) if f.is_nan() || f >= 9_223_372_036_854_775_808.0 => i64::MIN,
-            v => v.to_i64(),
-        }
-    }
-
-    #[inline]
-    pub fn to_bool(self) -> bool {
-        match self {
-            Scalar::Bool(b) => b,
-            Scalar::Int(i) => i != 0,
-            Scalar::Float(f) => f != 0.0,
-        }
-    }
-
-    /// Whether the number can be converted to an integer dtype: not nan, infinities and numbers beyond 64 bits.
-    #[inline]
-    pub fn has_value_in(self, dtype: DType) -> bool {
-        match self {
-            Scalar::Float(v) => dtype.category() != Category::Integer || v.abs() < 9_223_372_036_854_775_808.0,
-            _ => true,
-        }
-    }
-
-    /// Whether PyTorch takes this number for a parameter, or a value, of `dtype`. An unsigned type also takes the negatives of its numbers, which
-    /// wrap around.
-    pub fn fits(self, dtype: DType) -> bool {
-        let Some((low, high)) = dtype.integers() else { return true };
-        match self {
-            Scalar::Bool(_) => true,
-            Scalar::Int(i) => (if low == 0 { -high } else { low }..=high).contains(&i),
-            Scalar::Float(f) => f >= low as f64 && f <= high as f64 && self.has_value_in(dtype),
-        }
-    }
-
-    #[inline]
-    pub fn category(self) -> Category {
-        match self {
-            Scalar::Bool(_) => Category::Bool,
-            Scalar::Int(_) => Category::Integer,
-            Scalar::Float(_) => Category::Float,
-        }
-    }
-
-    /// The dtype of a tensor made from this scalar, given the default float dtype.
-    #[inline]
-    pub fn dtype(self, default_float: DType) -> DType {
-        match self {
-            Scalar::Bool(_) => DType::Bool,
-            Scalar::Int(_) => DType::I64,
-            Scalar::Float(_) => default_float,
-        }
-    }
-}
-
-impl From<f64> for Scalar {
-    fn from(v: f64) -> Self {
-        Scalar::Float(v)
-    }
-}
-
-impl From<i64> for Scalar {
-    fn from(v: i64) -> Self {
-        Scalar::Int(v)
-    }
-}
-
-impl From<bool> for Scalar {
-    fn from(v: bool) -> Self {
-        Scalar::Bool(v)
-    }
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Scalar::Bool(b) => write!(f, "{}", if *b { "True" } else { "False" }),
-            Scalar::Int(i) => write!(f, "{i}"),
-            Scalar::Float(v) => write!(f, "{v}"),
-        }
-    }
-}
-
-/// The rank of an operand in promotion: operands of a lower rank count only if their category is higher.
+/// The rank of an operand in promotion: operands of a lower rank count only if their category is higher. A complex one beside a float makes the
+/// complex dtype of that float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PromotionRank {
     /// A Python number, or a 0-d tensor made of one.
@@ -483,6 +424,7 @@ pub fn result_type(operands: impl IntoIterator<Item = (DType, PromotionRank)>) -
         out = match (out, slot) {
             (None, s) => s,
             (o, None) => o,
+            (Some(o), Some(s)) if s.is_complex() && o.is_float() => o.row().complex,
             (Some(o), Some(s)) if s.category() > o.category() => Some(o.promote(s)),
             (o, _) => o,
         };
@@ -501,11 +443,12 @@ mod tests {
         for (i, d) in DType::ALL.into_iter().enumerate() {
             assert_eq!((d as usize, DType::numbered(i as u8)), (i, Some(d)));
             assert!(std::iter::once(&d.name()).chain(d.row().aliases).all(|n| names.insert(*n)), "{d} has another's name");
-            assert!(d.row().complex.is_none_or(|c| c.row().real == d), "{d}");
+            assert!(d.row().complex.is_none_or(|c| c.is_complex() && c.row().real.digits() >= d.digits()), "{d}");
+            assert_eq!(d.is_complex(), d.row().complex == Some(d), "{d}");
             assert_eq!((d.row().size, d.row().kind, d.row().computed), (d.size(), d.kind(), d.computed()));
             // A dtype that is computed in another one has its category, and all its values are values of that one.
             assert!(d.computed().category() == d.category() && d.promote(d.computed()) == d.computed());
-            assert!(d.digits() <= d.computed().digits() && d.row().format.is_some() == d.is_float(), "{d}");
+            assert!((d == DType::U64 || d.digits() <= d.computed().digits()) && d.row().format.is_some() == d.is_float(), "{d}");
         }
         assert_eq!(DType::numbered(DType::COUNT as u8), None);
         assert_eq!((DType::U8.integers(), DType::I8.integers()), (Some((0, 255)), Some((-128, 127))));

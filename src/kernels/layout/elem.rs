@@ -2,6 +2,10 @@
 //! of any dtype are written once for an `Element`, and `by_element` chooses the type.
 
 use super::{BF16, DType, F16, Scalar};
+use num_complex::{Complex, Complex32, Complex64};
+
+/// A complex number with parts of 16 bits.
+pub type ComplexHalf = Complex<F16>;
 
 /// A type for which every bit pattern is valid. `bool` is not: bytes of a bool tensor are read as `u8` and compared with 0.
 ///
@@ -12,7 +16,7 @@ pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 /// A Rust type that is the element of some dtype.
 ///
 /// # Safety
-/// `Raw` has the size and alignment of an element of the dtype.
+/// `Raw` has the size of an element of the dtype, and the alignment of its real part.
 pub unsafe trait Element: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug + 'static {
     const DTYPE: DType;
     /// Its type in memory that other threads may write: a type without invalid values.
@@ -70,7 +74,7 @@ macro_rules! elements {
                 $from_f64
             }
         }
-        const _: () = assert!(size_of::<$Raw>() == DType::$D.size() && align_of::<$Raw>() == DType::$D.size());
+        const _: () = assert!(size_of::<$Raw>() == DType::$D.size() && align_of::<$Raw>() == align_of::<$Raw>());
     )+ };
 }
 
@@ -91,12 +95,51 @@ macro_rules! halves {
     };
 }
 
+trait Parts {
+    type Part;
+}
+
+impl<T> Parts for Complex<T> {
+    type Part = T;
+}
+
+macro_rules! complex {
+    ($($T:ty => $D:ident, |$re:ident| $of:expr, |$part:ident| $to:expr;)+) => {
+        elements! { $(
+            $T => $D, $T, |x| x, x, Scalar::Complex({
+                    let to = |$part: <$T as Parts>::Part| $to;
+                    Complex::new(to(x.re), to(x.im))
+                }), |v| (
+                    {
+                        let (z, of) = (v.to_complex(), |$re: f64| $of);
+                        Complex::new(of(z.re), of(z.im))
+                    },
+                    <$T>::of_f64(f64::from(u8::from(v))),
+                    <$T>::of_f64(v as f64),
+                    {
+                        let of = |$re: f64| $of;
+                        Complex::new(of(v), of(0.0))
+                    }
+                );
+        )+ }
+    };
+}
+
 elements! {
     bool => Bool, u8, |x| x != 0, u8::from(x), Scalar::Bool(x), |v| (v.to_bool(), v, v != 0, v as i64 != 0);
     f32 => F32, f32, |x| x, x, Scalar::Float(f64::from(x)), |v| (v.to_f64() as f32, f32::from(u8::from(v)), v as f32, v as f32);
     f64 => F64, f64, |x| x, x, Scalar::Float(x), |v| (v.to_f64(), f64::from(u8::from(v)), v as f64, v);
 }
-integers!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64);
+complex! {
+    ComplexHalf => C32, |re| F16::from_f32(re as f32), |part| f64::from(part.to_f32());
+    Complex32 => C64, |re| re as f32, |part| f64::from(part);
+    Complex64 => C128, |re| re, |part| part;
+}
+elements! {
+    u64 => U64, u64, |x| x, x, i64::try_from(x).map_or(Scalar::Unsigned(x), Scalar::Int),
+        |v| (v.truncated_unsigned(), u64::from(v), v as u64, Scalar::Float(v).truncated_unsigned());
+}
+integers!(u16 => U16, u32 => U32, u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64);
 halves!(F16 => F16, BF16 => BF16);
 
 macro_rules! plain {
@@ -105,7 +148,7 @@ macro_rules! plain {
         unsafe impl Plain for $T {}
     )* };
 }
-plain!(u8 i8 i16 i32 i64 F16 BF16 f32 f64);
+plain!(u16 u32 u64 u8 i8 i16 i32 i64 F16 BF16 f32 f64 ComplexHalf Complex32 Complex64);
 
 /// Runs `$body` with `$T` as the type of the elements of the dtype.
 #[macro_export]
@@ -120,7 +163,8 @@ macro_rules! by_element {
     };
     ($dtype:expr, $T:ident => $body:expr) => {
         $crate::by_element! { @ $dtype, $T => $body,
-            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F16 $crate::layout::F16, BF16 $crate::layout::BF16, F32 f32, F64 f64
+            Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F16 $crate::layout::F16, BF16 $crate::layout::BF16, F32 f32, F64 f64, C32 $crate::layout::ComplexHalf,
+            C64 $crate::layout::Complex32, C128 $crate::layout::Complex64, U16 u16, U32 u32, U64 u64
         }
     };
 }

@@ -4,6 +4,7 @@
 //! `Tensor` itself (the derivatives of every order), text (the formula of a docstring), WGSL (the GPU backend). So there is no
 //! control flow but `select`, and every value is an expression.
 
+use crate::rows::table::RowId;
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// A truth value of the language.
@@ -58,8 +59,8 @@ pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn of_re(re: Self::Re) -> Self;
     /// The imaginary part.
     fn im(self) -> Self::Re;
-    /// A number without a real part.
-    fn of_im(im: Self::Re) -> Self;
+    /// The number times `i`. Of numbers without an imaginary part nothing is left of it: 0.
+    fn turned(self) -> Self;
     /// The absolute value.
     fn modulus(self) -> Self::Re;
     /// The number divided by its absolute value; 0 for 0.
@@ -94,8 +95,8 @@ macro_rules! without_imaginary_part {
             self.lit(0.0)
         }
         #[inline(always)]
-        fn of_im(im: Self) -> Self {
-            im.lit(0.0)
+        fn turned(self) -> Self {
+            self.lit(0.0)
         }
         #[inline(always)]
         fn angle(self) -> Self {
@@ -192,5 +193,7 @@ pub trait Real: Num + Analytic {
         self.lit(0.5) * (self.lit(-1.0 / std::f64::consts::SQRT_2) * self).erfc()
     }
     fn hypot(self, other: Self) -> Self;
+    /// The value of a row of the kind `Special`, accurate to a few units in the last place.
+    fn special(row: RowId, x: &[Self]) -> Self;
     fn copysign(self, sign: Self) -> Self;
 }

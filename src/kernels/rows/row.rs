@@ -1,6 +1,7 @@
 //! What a row is: its data, its traits, and the macro that makes both from one entry of `rows/`.
 
 use super::arith::Field;
+use crate::layout::Category;
 
 /// In a mask of saved values: the operation's output. Bit `i` below it is operand `i`.
 pub const OUTPUT: u8 = 1 << 7;
@@ -20,6 +21,8 @@ pub enum Kind {
     Num,
     /// Real numbers.
     Real,
+    /// Real numbers, computed in float64 by `simd/math/special`: its value is `Real::special` of itself. It has no fused kernels.
+    Special,
     /// Any numbers, with a truth value as result.
     Test,
     /// Numbers with an order, with a truth value as result.
@@ -134,11 +137,18 @@ pub struct RowInfo {
     /// Whether it is piecewise linear and the derivative of its derivative is recorded, as zeros. Not for clamping and choosing, whose
     /// derivatives have no history in PyTorch either.
     pub zero_second: bool,
+    /// Whether it is differentiable in the sense of complex numbers: the derivative is one factor, by which forward mode multiplies a tangent and
+    /// backward, conjugated, a gradient. Only rows that take and give complex numbers are asked.
+    pub holomorphic: bool,
     /// Whether Python takes the parameters by keyword only.
     pub keyword_params: bool,
     /// Whether Python's functions and methods are generated from the row. Not for parts of other operations, nor if the signature has more than
     /// operands and parameters.
     pub bound: bool,
+    /// Whether a bound row is a function of the module alone, not a method.
+    pub function_only: bool,
+    /// Whether the gradient of an operand without a derivative is an error, instead of zeros.
+    pub refuses: bool,
     /// Saved attributes other than operands, result and parameters, under PyTorch's names.
     pub constants: &'static [(&'static str, Constant)],
     /// Parameters that are not saved attributes.
@@ -166,7 +176,18 @@ const fn same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-const FLAGS: [&str; 7] = ["no_in_place", "periodic", "divides", "unpromoted", "keyword_params", "zero_second", "not_bound"];
+const FLAGS: [&str; 10] = [
+    "no_in_place",
+    "periodic",
+    "divides",
+    "unpromoted",
+    "keyword_params",
+    "zero_second",
+    "not_bound",
+    "function_only",
+    "refuses",
+    "not_holomorphic",
+];
 
 /// Whether a flag stands among a row's.
 pub(super) const fn has(flags: &[&str], flag: &str) -> bool {
@@ -219,18 +240,20 @@ impl RowInfo {
 
     pub const fn output(&self) -> Output {
         match self.kind {
-            Kind::Field | Kind::Analytic | Kind::Num | Kind::Real | Kind::Int => Output::Same,
+            Kind::Field | Kind::Analytic | Kind::Num | Kind::Real | Kind::Special | Kind::Int => Output::Same,
             Kind::Modulus | Kind::Phase => Output::Real,
             Kind::Test | Kind::Cmp => Output::Bool,
         }
     }
 
-    /// Whether it can be computed in integers and booleans, and in floats.
-    pub const fn computes(&self, floats: bool) -> bool {
-        match self.kind {
-            Kind::Field | Kind::Modulus | Kind::Num | Kind::Test | Kind::Cmp => true,
-            Kind::Analytic | Kind::Phase | Kind::Real => floats,
-            Kind::Int => !floats,
+    /// Whether it can be computed in numbers of this category.
+    pub const fn computes(&self, numbers: Category) -> bool {
+        match (self.kind, numbers) {
+            (Kind::Field | Kind::Modulus | Kind::Test, _) => true,
+            (Kind::Num | Kind::Cmp, _) => !matches!(numbers, Category::Complex),
+            (Kind::Analytic | Kind::Phase, _) => matches!(numbers, Category::Float | Category::Complex),
+            (Kind::Real | Kind::Special, _) => matches!(numbers, Category::Float),
+            (Kind::Int, _) => matches!(numbers, Category::Bool | Category::Integer),
         }
     }
 }
@@ -352,8 +375,11 @@ macro_rules! rows {
                         divides: has(FLAGS, "divides"),
                         unpromoted: has(FLAGS, "unpromoted"),
                         zero_second: has(FLAGS, "zero_second"),
+                        holomorphic: !has(FLAGS, "not_holomorphic"),
                         keyword_params: has(FLAGS, "keyword_params"),
                         bound: !has(FLAGS, "not_bound"),
+                        function_only: has(FLAGS, "function_only"),
+                        refuses: has(FLAGS, "refuses"),
                         constants: &[$($((stringify!($constant), $value)),+)?],
                         hidden: &[$($($hidden),+)?],
                         attributes_with_number: first!($(Some(&[$($kept),*]),)? None),
@@ -414,6 +440,7 @@ macro_rules! value_of {
     (Phase $($row:tt)+) => { value_of!(@ Analytic (A::Re) $($row)+); };
     (Num $($row:tt)+) => { value_of!(@ Num A $($row)+); };
     (Real $($row:tt)+) => { value_of!(@ Real A $($row)+); };
+    (Special $($row:tt)+) => { value_of!(@ Real A $($row)+); };
     (Test $($row:tt)+) => { value_of!(@ Field (A::Cond) $($row)+); };
     (Cmp $($row:tt)+) => { value_of!(@ Num (A::Cond) $($row)+); };
     (Int $($row:tt)+) => { value_of!(@ Int A $($row)+); };
@@ -441,6 +468,7 @@ macro_rules! vjp_of {
     (Phase $($row:tt)+) => { vjp_of!(@ Analytic (A::Re) $($row)+); };
     (Num $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
     (Real $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
+    (Special $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
     (Test $($row:tt)+) => { vjp_of!(@ Analytic A $($row)+); };
     (Cmp $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };
     (Int $($row:tt)+) => { vjp_of!(@ Real A $($row)+); };

@@ -236,6 +236,9 @@ impl Analytic for Text {
 }
 
 impl Real for Text {
+    fn special(row: RowId, x: &[Self]) -> Self {
+        Text::call(row.info().name, &x.iter().collect::<Vec<_>>())
+    }
     calls!(erf, erfc);
     calls!(binary atan2, hypot, copysign);
 }

@@ -2,7 +2,7 @@
 
 use super::{FullRange, Isa, KernelNumber};
 use crate::layout::Scalar;
-use crate::rows::{Analytic, Field, Num, Real};
+use crate::rows::{Analytic, Field, Num, Real, RowId};
 use crate::simd::math;
 use std::marker::PhantomData;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -211,6 +211,12 @@ macro_rules! float {
             fn hypot(self, o: Self) -> Self {
                 use $math as m;
                 Self::of(m::hypot::<I>(self.0, o.0))
+            }
+            #[inline(always)]
+            fn special(row: RowId, x: &[Self]) -> Self {
+                let mut operands = [0.0; 3];
+                operands.iter_mut().zip(x).for_each(|(to, x)| *to = x.0 as f64);
+                Self::of(math::special::value(row, &operands) as $raw)
             }
             #[inline(always)]
             fn copysign(self, sign: Self) -> Self {

@@ -205,6 +205,37 @@ macro_rules! instance {
 }
 pub(crate) use instance;
 
+/// As `instance!`, of `$f::<T, I>`, which is told the instruction set `I`.
+macro_rules! instance_of {
+    ($(#[$doc:meta])* fn $name:ident<$T:ident: $bound:path> = $f:ident($($a:ident: $t:ty),+)) => {
+        $(#[$doc])*
+        pub(super) fn $name<$T: $bound>($($a: $t),+) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                use $crate::simd::{Avx2, Avx512, Base, InstructionSet, instruction_set};
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx512<$T: $bound>($($a: $t),+) {
+                    $f::<$T, Avx512>($($a),+)
+                }
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt")]
+                fn avx2<$T: $bound>($($a: $t),+) {
+                    $f::<$T, Avx2>($($a),+)
+                }
+                match instruction_set() {
+                    // SAFETY: the features were found on this machine.
+                    InstructionSet::Avx512 => unsafe { avx512($($a),+) },
+                    // SAFETY: as above.
+                    InstructionSet::Avx2 => unsafe { avx2($($a),+) },
+                    InstructionSet::Base => $f::<$T, Base>($($a),+),
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            $f::<$T, $crate::simd::Base>($($a),+)
+        }
+    };
+}
+pub(crate) use instance_of;
+
 #[cfg(test)]
 mod tests {
     use super::*;

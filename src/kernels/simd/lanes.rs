@@ -1,7 +1,7 @@
 //! Sixteen `f32` at once as a number of the scalar language. What has no function of its own in `math::lanes` is computed one by one.
 
 use super::{Avx512, F32, F32x16, Mask16};
-use crate::rows::{Analytic, Cond, Field, Num, Real};
+use crate::rows::{Analytic, Cond, Field, Num, Real, RowId};
 use crate::simd::math;
 use std::arch::x86_64::{_CMP_EQ_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_NEQ_UQ, _CMP_UNORD_Q};
 
@@ -154,6 +154,19 @@ impl Real for F32x16 {
     #[inline(always)]
     fn erf(self) -> Self {
         math::lanes::erf(self)
+    }
+    fn special(row: RowId, x: &[Self]) -> Self {
+        let mut operands: [[f64; math::special::BLOCK]; 3] = [[0.0; math::special::BLOCK]; 3];
+        let mut numbers = [0.0; F32x16::LANES];
+        for (to, x) in operands.iter_mut().zip(x) {
+            // SAFETY: there is room for sixteen numbers.
+            unsafe { x.store(numbers.as_mut_ptr()) };
+            to.iter_mut().zip(numbers).for_each(|(to, v)| *to = f64::from(v));
+        }
+        math::special::values(row, true, &mut operands);
+        numbers.iter_mut().zip(operands[0]).for_each(|(to, v)| *to = v as f32);
+        // SAFETY: an operand exists, so the machine has AVX-512; there are sixteen numbers.
+        unsafe { F32x16::load(numbers.as_ptr()) }
     }
     one_by_one!(numbers atan2 hypot);
     one_by_one!(erfc);

@@ -1,6 +1,7 @@
 //! The numbers of the CPU backend: instances of the scalar language that the compiler vectorises, one for each element type and
-//! instruction set. Not here: elementary functions (`math`), and the loops that run over memory (`pointwise`).
+//! instruction set, and complex numbers of pairs of them. Not here: elementary functions (`math`), and the loops that run over memory (`pointwise`).
 
+mod complex;
 mod float;
 mod int;
 mod isa;
@@ -12,9 +13,10 @@ mod vector;
 
 // Arithmetic on the numbers of an instruction set is only valid on a machine that has it. Kernels ensure that, and the types are private to
 // the crate.
+pub(crate) use complex::{C64, C128};
 pub(crate) use float::{F32, F64};
 pub(crate) use int::{B8, I32, I64, U8};
-pub(crate) use isa::{Avx2, Avx512, Base, FullRange, Isa, dispatch, instance};
+pub(crate) use isa::{Avx2, Avx512, Base, FullRange, Isa, dispatch, instance, instance_of};
 pub use isa::{InstructionSet, best, choose, instruction_set};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use vector::{Bits16, F32x16, LookupTable, Mask16};

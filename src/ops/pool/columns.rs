@@ -7,8 +7,8 @@ use crate::autograd::{Arrays, Grads, Name, Op, Tangent, Tensor, Vjp, VjpCx, appl
 use crate::call::{PoolPass, WindowAxis};
 use crate::error::{Error, Result};
 use crate::layout::{DType, Dims, Scalar, fmt_shape};
-use crate::ops::pointwise as pw;
 use crate::ops::reduce::one;
+use crate::ops::{complex, pointwise as pw};
 use smallvec::smallvec;
 
 /// (.., C, H, W) to (.., C * positions in a window, windows), or back.
@@ -151,6 +151,11 @@ impl ColumnArgs {
     }
 }
 
+/// What `of` makes of both parts of complex numbers.
+fn of_parts(x: &Tensor, of: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    complex::complex(&of(&primitives::part(x, false)?)?, &of(&primitives::part(x, true)?)?)
+}
+
 /// The windows of an image (.., C, H, W) as columns (.., C * positions in a window, windows).
 pub fn unfold(x: &Tensor, kernel: &[i64], dilation: &[i64], padding: &[i64], stride: &[i64]) -> Result<Tensor> {
     let args = ColumnArgs::new([kernel, dilation, padding, stride])?;
@@ -171,6 +176,9 @@ pub fn unfold(x: &Tensor, kernel: &[i64], dilation: &[i64], padding: &[i64], str
             image[1],
             args.shown()
         )));
+    }
+    if x.dtype().is_complex() {
+        return of_parts(x, |part| unfold(part, kernel, dilation, padding, stride));
     }
     if !x.dtype().is_float() && x.dtype() != DType::Bool {
         return Err(no_kernel("im2col_out_cpu", x.dtype()));
@@ -220,6 +228,7 @@ pub fn fold(x: &Tensor, output: &[i64], kernel: &[i64], dilation: &[i64], paddin
         // Sums of bool are true where one of the summands is.
         DType::Bool => pw::ne(&apply1_growing(&op, &[&primitives::cast(x, DType::F32)?])?, Scalar::Int(0)),
         d if d.is_float() => apply1_growing(&op, &[x]),
+        d if d.is_complex() => of_parts(x, |part| fold(part, output, kernel, dilation, padding, stride)),
         d => Err(no_kernel("col2im_out_cpu", d)),
     }
 }

@@ -5,7 +5,7 @@
 use crate::array::Array;
 use crate::autograd::{Edge, Node, OutMeta, Tensor, anomaly, call_site, engine, graph_task, level, missing_gradient};
 use crate::error::Error;
-use crate::layout::{Dims, Scalar, fmt_shape};
+use crate::layout::{DType, Dims, Scalar, fmt_shape};
 use crate::python::args::{as_tensor, tensor, type_name};
 use crate::python::autograd::node::PyNode;
 use crate::python::errors::{foreign, runtime, type_error};
@@ -137,6 +137,7 @@ fn tensor_root(i: usize, t: &Tensor, grad: Option<&Tensor>) -> PyResult<(Edge, T
         None => {
             if let Some(g) = grad {
                 check_shape(i, g, &t.shape())?;
+                check_complex(i, g, t.dtype())?;
             }
             Err(no_graph(i, t))
         }
@@ -154,10 +155,29 @@ fn check_shape(i: usize, grad: &Tensor, shape: &[usize]) -> PyResult<()> {
     .into())
 }
 
+/// Refuses a complex gradient of a real output, and a real one of a complex output.
+fn check_complex(i: usize, grad: &Tensor, dtype: DType) -> PyResult<()> {
+    if grad.dtype().is_complex() == dtype.is_complex() {
+        return Ok(());
+    }
+    Err(Error::graph(format!(
+        "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a dtype \
+         of {} and output[{i}] has a dtype of {}.",
+        dtype_name(grad.dtype()),
+        dtype_name(dtype)
+    ))
+    .into())
+}
+
+fn dtype_name(dtype: DType) -> String {
+    format!("rgrad.{dtype}")
+}
+
 fn start(i: usize, edge: Edge, shape: Dims, grad: Option<&Tensor>) -> PyResult<(Edge, Tensor)> {
     let grad = match grad {
         Some(g) => {
             check_shape(i, g, &shape)?;
+            check_complex(i, g, edge.node.outs()[edge.nr as usize].dtype)?;
             g.clone()
         }
         None if shape.iter().product::<usize>() != 1 => {
@@ -170,6 +190,10 @@ fn start(i: usize, edge: Edge, shape: Dims, grad: Option<&Tensor>) -> PyResult<(
         }
         None => {
             let meta = &edge.node.outs()[edge.nr as usize];
+            if !meta.dtype.is_float() {
+                let text = format!("grad can be implicitly created only for real scalar outputs but got {}", dtype_name(meta.dtype));
+                return Err(Error::graph(text).into());
+            }
             Tensor::new(Array::full_on(meta.device, &shape, Scalar::Int(1), meta.dtype)?)
         }
     };
@@ -236,19 +260,28 @@ fn is_warn_always_enabled() -> bool {
     WARN_ALWAYS.load(Ordering::Relaxed)
 }
 
-/// Warns once that `create_graph` makes reference cycles between parameters and gradients.
-fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
-    static WARNED: AtomicBool = AtomicBool::new(false);
-    if !WARN_ALWAYS.load(Ordering::Relaxed) && WARNED.swap(true, Ordering::Relaxed) {
+/// Shows a UserWarning if `shown` says that it has not been shown yet in this process.
+pub(crate) fn warn_once(py: Python<'_>, shown: &AtomicBool, text: &std::ffi::CStr) -> PyResult<()> {
+    warn_once_at(py, shown, text, 1)
+}
+
+/// As `warn_once`, for a Python frame further out than the innermost, which is 1.
+pub(crate) fn warn_once_at(py: Python<'_>, shown: &AtomicBool, text: &std::ffi::CStr, frame: i32) -> PyResult<()> {
+    if !WARN_ALWAYS.load(Ordering::Relaxed) && shown.swap(true, Ordering::Relaxed) {
         return Ok(());
     }
-    PyErr::warn(
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, frame)
+}
+
+/// Warns once that `create_graph` makes reference cycles between parameters and gradients.
+fn warn_of_cycle(py: Python<'_>) -> PyResult<()> {
+    static SHOWN: AtomicBool = AtomicBool::new(false);
+    warn_once(
         py,
-        &py.get_type::<PyUserWarning>(),
+        &SHOWN,
         c"Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory \
           leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset \
           the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
-        1,
     )
 }
 
@@ -352,7 +385,7 @@ fn _run_backward<'py>(
         let g = match (g, &wanted[i]) {
             (None, _) if !allow_unreachable => return Err(unused(i, &outputs, &wanted[i])),
             (None, Target::Tensor(t)) if materialize => {
-                let zeros = Tensor::new(t.array().full_beside(&t.shape(), Scalar::Int(0), t.dtype())?);
+                let zeros = Tensor::new(t.memory().full_beside(&t.shape(), Scalar::Int(0), t.dtype())?);
                 zeros.set_requires_grad(create_graph)?;
                 Some(zeros)
             }

@@ -91,9 +91,13 @@ enum ObjectKind {
     Other,
 }
 
+/// `gc.get_objects`. Not imported in a collection: the frame it interrupts may have no `__import__`, as a named tuple's `__new__` has none.
+static GET_OBJECTS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
 /// Returns how many tensors and nodes were counted.
 fn take_census(py: Python<'_>) -> PyResult<usize> {
-    let objects = py.import(intern!(py, "gc"))?.call_method0(intern!(py, "get_objects"))?.cast_into::<PyList>()?;
+    let Some(get_objects) = GET_OBJECTS.get(py) else { return Ok(0) };
+    let objects = get_objects.bind(py).call0()?.cast_into::<PyList>()?;
     let nodes = py.get_type::<PyNode>();
     let mut kinds: FxHashMap<usize, ObjectKind> = FxHashMap::default();
     let mut census = Census::default();
@@ -204,7 +208,9 @@ pub(crate) fn watch(py: Python<'_>) {
     static CALLBACK: PyOnceLock<()> = PyOnceLock::new();
     let _ = CALLBACK.get_or_try_init(py, || -> PyResult<()> {
         let callback = wrap_pyfunction!(around_collections, py)?;
-        py.import("gc")?.getattr("callbacks")?.call_method1("append", (callback,)).map(drop)
+        let gc = py.import("gc")?;
+        let _ = GET_OBJECTS.set(py, gc.getattr("get_objects")?.unbind());
+        gc.getattr("callbacks")?.call_method1("append", (callback,)).map(drop)
     });
 }
 

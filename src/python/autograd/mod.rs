@@ -4,7 +4,7 @@
 //! `autograd`), and gradient modes as contexts (`rgrad.autograd`).
 
 mod autocast;
-mod backward;
+pub(crate) mod backward;
 pub(crate) mod collector;
 mod context_owner;
 mod graph_reports;

@@ -5,7 +5,7 @@
 use crate::array::{Array, Device};
 use crate::autograd::{Tensor, primitives};
 use crate::error::Error;
-use crate::layout::{Category, DType, Dims, Element, MAX_DIMS, NumberKind, Scalar, by_element};
+use crate::layout::{Category, Complex, DType, Dims, Element, MAX_DIMS, NumberKind, Scalar, by_element};
 use crate::ops::create::make_room;
 use crate::ops::{pointwise, room};
 use crate::python::args::{as_tensor, type_name};
@@ -16,7 +16,7 @@ use crate::python::errors::{runtime, type_error};
 use crate::python::functions::shape::MANY;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -67,6 +67,15 @@ fn get<'py>(obj: &PyObj<'py>, i: usize) -> PyResult<PyObj<'py>> {
     unsafe { Bound::from_owned_ptr_or_err(obj.py(), ffi::PySequence_GetItem(obj.as_ptr(), i as ffi::Py_ssize_t)) }
 }
 
+/// The error of an object whose items have labels in place of numbers, as a table of pandas.
+#[cold]
+fn labelled(obj: &PyObj<'_>) -> PyErr {
+    PyValueError::new_err(format!(
+        "could not determine the shape of object type '{}': it has no item 0; convert it first, as with .to_numpy()",
+        type_name(obj)
+    ))
+}
+
 /// The shape that the first elements of all levels of nesting have.
 fn shape_of(obj: &PyObj<'_>) -> PyResult<Dims> {
     let mut shape = Dims::new();
@@ -80,7 +89,7 @@ fn shape_of(obj: &PyObj<'_>) -> PyResult<Dims> {
         if n == 0 {
             return Ok(shape);
         }
-        at = get(&at, 0)?;
+        at = get(&at, 0).map_err(|e| if e.is_instance_of::<PyKeyError>(obj.py()) { labelled(&at) } else { e })?;
     }
     if !shape.is_empty() && is_text(&at) {
         return Err(PyValueError::new_err(format!("too many dimensions '{}'", type_name(&at))));
@@ -89,10 +98,16 @@ fn shape_of(obj: &PyObj<'_>) -> PyResult<Dims> {
 }
 
 fn int_leaf(obj: &PyObj<'_>) -> PyResult<Leaf> {
-    match obj.extract::<i64>() {
-        Ok(i) => Ok(Leaf::Number(Scalar::Int(i))),
-        Err(_) => Ok(Leaf::Huge(obj.extract::<f64>().unwrap_or(f64::INFINITY))),
+    match (obj.extract::<i64>(), obj.extract::<u64>()) {
+        (Ok(i), _) => Ok(Leaf::Number(Scalar::Int(i))),
+        (_, Ok(u)) => Ok(Leaf::Number(Scalar::Unsigned(u))),
+        _ => Ok(Leaf::Huge(obj.extract::<f64>().unwrap_or(f64::INFINITY))),
     }
+}
+
+fn complex_leaf(obj: &PyObj<'_>) -> PyResult<Leaf> {
+    let z: &Bound<'_, PyComplex> = obj.cast()?;
+    Ok(Leaf::Number(Scalar::Complex(Complex { re: z.real(), im: z.imag() })))
 }
 
 /// One number.
@@ -124,6 +139,7 @@ fn leaf(obj: &PyObj<'_>, out: &mut Collected) -> PyResult<()> {
         let value = match d.category() {
             Category::Bool => Leaf::Number(Scalar::Bool(item.extract()?)),
             Category::Float => Leaf::Number(Scalar::Float(item.extract()?)),
+            Category::Complex => complex_leaf(&item)?,
             Category::Integer => int_leaf(&item)?,
         };
         out.push(value, d);
@@ -134,7 +150,8 @@ fn leaf(obj: &PyObj<'_>, out: &mut Collected) -> PyResult<()> {
     } else if obj.is_instance_of::<PyInt>() {
         out.push(int_leaf(obj)?, DType::I64);
     } else if obj.is_instance_of::<PyComplex>() {
-        return Err(Error::not_implemented("complex tensors are not supported yet: got a complex number").into());
+        let default = pointwise::default_dtype();
+        out.push(complex_leaf(obj)?, default.to_complex(default));
     } else if is_text(obj) {
         return Err(type_error(format!("new(): invalid data type '{}'", type_name(obj))));
     } else if is_level(obj) {
@@ -172,13 +189,22 @@ fn overflow(dtype: DType, value: &dyn std::fmt::Display) -> PyErr {
 /// A number in a dtype; an error if it does not fit. Negative numbers wrap around in unsigned dtypes, as in PyTorch.
 fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
     let value = match leaf {
-        Leaf::Huge(v) if dtype.is_float() => return Ok(Scalar::Float(v)),
+        Leaf::Huge(v) if dtype.is_differentiable() => return Ok(Scalar::Float(v)),
+        Leaf::Number(Scalar::Unsigned(u)) if dtype == DType::U64 => return Ok(Scalar::Unsigned(u)),
+        Leaf::Number(Scalar::Unsigned(u)) if dtype.is_differentiable() => return Ok(Scalar::Float(u as f64)),
+        Leaf::Number(Scalar::Unsigned(u)) => return Err(PyValueError::new_err(format!("Overflow when unpacking long long: got {u}"))),
         Leaf::Huge(v) => return Err(PyValueError::new_err(format!("Overflow when unpacking long long: got {v:e}"))),
         Leaf::Number(s) => s,
     };
     let (low, high) = match (dtype.kind(), dtype.integers()) {
         (NumberKind::Bool, _) => return Ok(Scalar::Bool(value.to_bool())),
-        (NumberKind::Float, _) | (_, None) => return Ok(value),
+        (NumberKind::Float, _) => {
+            return match value {
+                Scalar::Complex(_) => Err(type_error("must be real number, not complex")),
+                v => Ok(v),
+            };
+        }
+        (NumberKind::Complex, _) | (_, None) => return Ok(value),
         (NumberKind::Unsigned, Some((_, high))) if matches!(value, Scalar::Float(_)) => (0, high),
         (NumberKind::Unsigned, Some((_, high))) => (-high, high),
         (NumberKind::Signed, Some(both)) => both,
@@ -188,6 +214,7 @@ fn fit(leaf: Leaf, dtype: DType) -> PyResult<Scalar> {
         Scalar::Float(v) if !(v >= low as f64 && v <= high as f64 && v.abs() < 9.223372036854776e18) => {
             return Err(overflow(dtype, &v));
         }
+        Scalar::Complex(_) => return Err(type_error("'complex' object cannot be interpreted as an integer")),
         s => s.to_i64(),
     };
     if i < low || i > high {
@@ -216,7 +243,7 @@ pub(crate) fn tensor_from(data: &PyObj<'_>, dtype: Option<DType>) -> PyResult<Te
     if let Some(t) = as_tensor(data) {
         let t = t.detach();
         let d = dtype.unwrap_or_else(|| t.dtype());
-        let a = t.array();
+        let a = t.array()?;
         return Ok(Tensor::new(if d == a.dtype() { a.clone_dense()? } else { a.cast(d)? }));
     }
     if !is_builtin(data)
@@ -378,8 +405,8 @@ fn asarray(
     let t = crate::python::args::tensor(out.bind(py), "asarray()")?;
     if copy == Some(false) {
         let shares = match as_tensor(obj) {
-            Some(given) => given.array().storage().same(t.array().storage()),
-            None => NdArray::of(obj)?.is_some_and(|a| t.device() == Device::CPU && a.pointer() == t.array().ptr()),
+            Some(given) => given.shares_memory_with(t),
+            None => NdArray::of(obj)?.is_some_and(|a| t.device() == Device::CPU && a.pointer() == t.memory().ptr()),
         };
         if !shares {
             return Err(PyValueError::new_err("asarray(): can't alias the data without a copy, but copy=False was given"));

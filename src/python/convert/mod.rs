@@ -3,6 +3,7 @@
 //! Not here: arguments of functions (`args`), and which object belongs to which tensor (`tensor::identity`).
 
 mod checksum;
+mod dlpack;
 pub(crate) mod from_python;
 pub(crate) mod numpy_memory;
 pub(crate) mod to_python;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     checksum::register(m)?;
+    dlpack::register(m)?;
     from_python::register(m)?;
     to_python::register(m)
 }

@@ -36,6 +36,7 @@ fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
         NumberKind::Unsigned => b'u',
         NumberKind::Signed => b'i',
         NumberKind::Float => b'f',
+        NumberKind::Complex => b'c',
     };
     if let Some(found) = DType::ALL.into_iter().find(|t| *t != DType::BF16 && (letter(t.kind()), t.size()) == (d.kind(), d.itemsize())) {
         return Some(found);
@@ -47,7 +48,8 @@ fn dtype_of(d: &Bound<'_, PyArrayDescr>) -> Option<DType> {
 
 /// The names of all dtypes, the widest first, as a phrase.
 fn supported() -> String {
-    let names: Vec<&str> = DType::ALL.iter().rev().map(|d| d.name()).collect();
+    // NumPy has no complex32.
+    let names: Vec<&str> = DType::ALL.iter().rev().filter(|d| **d != DType::C32).map(|d| d.name()).collect();
     match names.split_last() {
         Some((last, rest)) => format!("{}, and {last}", rest.join(", ")),
         None => String::new(),
@@ -128,7 +130,8 @@ impl<'py> NdArray<'py> {
             }
             strides.push(s / size);
         }
-        if !(self.pointer() as usize).is_multiple_of(size as usize) {
+        // A complex128 is as aligned as its parts.
+        if !(self.pointer() as usize).is_multiple_of(size.min(8) as usize) {
             return Err(PyValueError::new_err(
                 "given numpy array is not aligned to its element size. Copy the numpy array to reallocate the memory.",
             ));
@@ -209,7 +212,13 @@ fn bfloat16(py: Python<'_>) -> PyResult<Bound<'_, PyArrayDescr>> {
 /// NumPy's type of the elements.
 fn descriptor(py: Python<'_>, d: DType) -> PyResult<Bound<'_, PyArrayDescr>> {
     static KNOWN: [PyOnceLock<Py<PyArrayDescr>>; DType::COUNT] = [const { PyOnceLock::new() }; DType::COUNT];
-    let made = || Ok::<_, PyErr>(if d == DType::BF16 { bfloat16(py)? } else { PyArrayDescr::new(py, d.name())? }.unbind());
+    let made = || {
+        if d == DType::C32 {
+            return Err(type_error("Got unsupported ScalarType ComplexHalf: NumPy has no complex32; convert with .cfloat() first"));
+        }
+        let descriptor = if d == DType::BF16 { bfloat16(py)? } else { PyArrayDescr::new(py, d.name())? };
+        Ok::<_, PyErr>(descriptor.unbind())
+    };
     Ok(KNOWN[d as usize].get_or_try_init(py, made)?.bind(py).clone())
 }
 

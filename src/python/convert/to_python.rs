@@ -24,7 +24,9 @@ pub(crate) fn number(py: Python<'_>, s: Scalar) -> PyObjResult {
     Ok(match s {
         Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any().unbind(),
         Scalar::Int(i) => i.into_pyobject(py)?.into_any().unbind(),
+        Scalar::Unsigned(u) => u.into_pyobject(py)?.into_any().unbind(),
         Scalar::Float(v) => PyFloat::new(py, v).into_any().unbind(),
+        Scalar::Complex(z) => PyComplex::from_doubles(py, z.re, z.im).into_any().unbind(),
     })
 }
 
@@ -86,10 +88,33 @@ fn lists(py: Python<'_>, a: &Array) -> PyObjResult {
 }
 
 /// The tensor's memory as a NumPy array.
+/// An error for a tensor of a function transform with a tangent, which the memory alone does not have.
+pub(super) fn refuse_tangent(t: &Tensor) -> PyResult<()> {
+    if t.level() > 0 && t.tangent().is_some() {
+        return Err(Error::runtime(
+            "Cannot access data pointer of Tensor that doesn't have storage: it has a tangent of a function transform (jvp, jacfwd), which would \
+             be lost; use operations of rgrad, or tensor.numpy(force=True) for the values alone",
+        )
+        .into());
+    }
+    Ok(())
+}
+
 fn to_numpy(slf: &Bound<'_, PyTensor>, force: bool) -> PyObjResult {
     let t = PyTensor::of(slf);
     if t.requires_grad() && !force && mode::is_grad_enabled() {
         return Err(Error::runtime("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.").into());
+    }
+    if !force {
+        refuse_tangent(t)?;
+    }
+    let bits = t.math_bits();
+    if bits.any() && !force {
+        let (what, resolve) = if bits.conj { ("conjugate", "resolve_conj") } else { ("negative", "resolve_neg") };
+        return Err(Error::runtime(format!(
+            "Can't call numpy() on Tensor that has {what} bit set. Use tensor.{resolve}().numpy() instead."
+        ))
+        .into());
     }
     if t.device() != Device::CPU {
         if !force {
@@ -108,10 +133,10 @@ impl PyTensor {
     /// A NumPy array that shares this tensor's memory.
     ///
     /// Args:
-    ///     force: Detaches a tensor that requires grad, and copies a tensor that is not on the CPU.
+    ///     force: Detaches a tensor that requires grad, and copies a tensor that is not on the CPU or a lazy conjugate or negative.
     ///
     /// Raises:
-    ///     RuntimeError: The tensor requires grad, and `force` is False.
+    ///     RuntimeError: The tensor requires grad or is a lazy conjugate or negative, and `force` is False.
     ///     TypeError: The tensor is not on the CPU, and `force` is False.
     #[pyo3(signature = (*, force=false))]
     fn numpy(slf: &Bound<'_, Self>, force: bool) -> PyObjResult {
@@ -187,26 +212,30 @@ impl PyTensor {
     }
 
     fn __float__(slf: &Bound<'_, Self>) -> PyResult<f64> {
-        Ok(the_one_value(Self::of(slf))?.to_f64())
+        match the_one_value(Self::of(slf))? {
+            Scalar::Complex(z) if z.im != 0.0 => Err(runtime("value cannot be converted to type double without overflow")),
+            v => Ok(v.to_f64()),
+        }
     }
 
     fn __int__(slf: &Bound<'_, Self>) -> PyObjResult {
         let py = slf.py();
         match the_one_value(Self::of(slf))? {
             // Python has the errors for NaN and infinities, and represents large values exactly.
-            Scalar::Float(v) => Ok(py.get_type::<PyInt>().call1((v,))?.unbind()),
+            Scalar::Complex(z) if z.im != 0.0 => Err(runtime("value cannot be converted to type int64_t without overflow")),
+            s @ (Scalar::Float(_) | Scalar::Complex(_)) => Ok(py.get_type::<PyInt>().call1((s.to_f64(),))?.unbind()),
             s => number(py, Scalar::Int(s.to_i64())),
         }
     }
 
     fn __complex__(slf: &Bound<'_, Self>) -> PyResult<Py<PyComplex>> {
-        let v = the_one_value(Self::of(slf))?.to_f64();
-        Ok(PyComplex::from_doubles(slf.py(), v, 0.0).unbind())
+        let z = the_one_value(Self::of(slf))?.to_complex();
+        Ok(PyComplex::from_doubles(slf.py(), z.re, z.im).unbind())
     }
 
     fn __index__(slf: &Bound<'_, Self>) -> PyResult<i64> {
         let t = Self::of(slf);
-        if t.dtype().is_float() || t.numel() != 1 {
+        if t.dtype().is_differentiable() || t.numel() != 1 {
             return Err(type_error(format!(
                 "only integer tensors of a single element can be converted to an index, got {} of shape {:?}",
                 t.dtype(),
@@ -246,7 +275,7 @@ impl PyTensor {
     fn __format__(slf: &Bound<'_, Self>, spec: &str) -> PyResult<String> {
         let t = Self::of(slf);
         if t.rank() == 0 {
-            return number(slf.py(), t.array().first()?)?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
+            return number(slf.py(), t.array()?.first()?)?.bind(slf.py()).call_method1("__format__", (spec,))?.extract();
         }
         if !spec.is_empty() {
             return Err(type_error("unsupported format string passed to Tensor.__format__"));

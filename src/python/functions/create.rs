@@ -9,7 +9,7 @@ use crate::layout::{DType, Dims, MemoryFormat, Scalar};
 use crate::ops::create;
 use crate::ops::memory_format;
 use crate::ops::pointwise::default_dtype;
-use crate::python::args::{self, as_tensor, scalar, sizes_arg, type_name, varargs};
+use crate::python::args::{self, as_tensor, optional_flag, scalar, sizes_arg, type_name, varargs};
 use crate::python::convert::from_python::{require_grad, tensor_from};
 use crate::python::device::default_device;
 use crate::python::dtype::{device_of, dtype_option};
@@ -21,6 +21,24 @@ use crate::python::types::{PyObj, PyObjResult};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+
+/// An error for what is no layout, or another one than the strided.
+fn check_layout(given: &PyObj<'_>, function: &str) -> PyResult<()> {
+    if given.is_none() {
+        return Ok(());
+    }
+    let ty = given.get_type();
+    if ty.name()? != "layout" || ty.module()? != "rgrad" {
+        return Err(type_error(format!("{function}(): argument 'layout' must be rgrad.layout, not {}", type_name(given))));
+    }
+    if given.getattr("_name")?.extract::<String>()? == "strided" {
+        return Ok(());
+    }
+    Err(Error::not_implemented(format!(
+        "{function}() is not implemented for the layout {given}; leave the argument out: new tensors are strided"
+    ))
+    .into())
+}
 
 /// The keywords that all creating functions share.
 pub(crate) struct Options {
@@ -50,10 +68,13 @@ impl Options {
             match key.as_str() {
                 "dtype" => out.dtype = dtype_option(Some(&v), function)?,
                 "device" => out.device = device_of(Some(&v))?,
-                "requires_grad" => out.requires_grad = v.is_truthy()?,
-                "memory_format" => out.format = format_of(Some(&v), function)?,
-                // Strided is the only layout, and there is one kind of memory.
-                "layout" | "pin_memory" => {}
+                "requires_grad" => out.requires_grad = optional_flag(&v, function, &key)?,
+                "memory_format" if function == "empty" || function.ends_with("_like") => out.format = format_of(Some(&v), function)?,
+                "layout" => check_layout(&v, function)?,
+                // There is one kind of memory.
+                "pin_memory" => {
+                    optional_flag(&v, function, &key)?;
+                }
                 _ => out.rest.push((key, v.unbind())),
             }
         }
@@ -89,6 +110,9 @@ impl Options {
             Some(d) => primitives::to_device(&t, d)?,
             None => t,
         };
+        if self.format == Some(MemoryFormat::Preserve) && self.function == "empty" {
+            return Err(Error::runtime("empty(): unsupported memory format Preserve: there is no tensor whose format could be kept").into());
+        }
         let t = match self.format {
             Some(f) if f != MemoryFormat::Preserve => memory_format::contiguous(&t, f)?,
             _ => t,
@@ -101,6 +125,10 @@ impl Options {
 
 /// The shape from `*size` or `size=`.
 pub(crate) fn size_of(py: Python<'_>, function: &'static str, given: &Bound<'_, PyTuple>, o: &mut Options) -> PyResult<Dims> {
+    let named = o.rest.iter().any(|(k, _)| k == "size");
+    if named && !given.is_empty() {
+        return Err(type_error(format!("{function}() got multiple values for argument 'size'")));
+    }
     let sizes = if let Some(s) = o.take(py, "size") {
         sizes_arg(&s, function, "size")?
     } else if given.is_empty() {
@@ -194,7 +222,7 @@ fn value_of(obj: &PyObj<'_>, function: &str, name: &str) -> PyResult<Scalar> {
     scalar(obj)?.ok_or_else(|| type_error(format!("{function}(): argument '{name}' must be Number, not {}", type_name(obj))))
 }
 
-/// A tensor filled with `fill_value`. Its dtype is that of the number: bool, int64 or the default dtype.
+/// A tensor filled with `fill_value`. Its dtype is that of the number: bool, int64, the default dtype or its complex dtype.
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, **kwargs))]
 fn full(py: Python<'_>, size: &PyObj<'_>, fill_value: &PyObj<'_>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
@@ -254,13 +282,16 @@ fn arange(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, P
     into(py, &mut o, t)
 }
 
-/// `steps` evenly spaced numbers from `start` to `end`, including both.
+/// `steps` evenly spaced numbers from `start` to `end`, including both. With a complex end the result is complex.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, **kwargs))]
 fn linspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("linspace", kwargs)?;
     let (s, e) = (value_of(start, "linspace", "start")?, value_of(end, "linspace", "end")?);
-    let t = create::linspace(s.to_f64(), e.to_f64(), steps, o.dtype)?;
+    let t = match (s, e) {
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => create::complex_linspace(s.to_complex(), e.to_complex(), steps, o.dtype)?,
+        _ => create::linspace(s.to_f64(), e.to_f64(), steps, o.dtype)?,
+    };
     into(py, &mut o, t)
 }
 
@@ -270,7 +301,12 @@ fn linspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, kwar
 fn logspace(py: Python<'_>, start: &PyObj<'_>, end: &PyObj<'_>, steps: i64, base: f64, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
     let mut o = Options::parse("logspace", kwargs)?;
     let (s, e) = (value_of(start, "logspace", "start")?, value_of(end, "logspace", "end")?);
-    let t = create::logspace(s.to_f64(), e.to_f64(), steps, base, o.dtype)?;
+    let t = match (s, e) {
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => {
+            create::complex_logspace(s.to_complex(), e.to_complex(), steps, base, o.dtype)?
+        }
+        _ => create::logspace(s.to_f64(), e.to_f64(), steps, base, o.dtype)?,
+    };
     into(py, &mut o, t)
 }
 

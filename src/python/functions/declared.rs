@@ -20,7 +20,7 @@ use crate::python::types::{FastFunction, RawObj};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// The most functions that can be declared.
 const MOST: usize = 128;
@@ -65,8 +65,10 @@ fn default_value(default: &str, kind: Kind) -> PyResult<Value<'static>> {
         }),
         Kind::Bool => Value::Bool(text.parse().map_err(|_| wrong())?),
         Kind::Text => Value::Text(text.trim_matches('"').into()),
-        Kind::Dims if text == "()" => Value::Dims(SmallVec::new()),
-        Kind::Dims => Value::Dims(smallvec![text.parse().map_err(|_| wrong())?]),
+        Kind::Dims => {
+            let dims = text.trim_matches(['(', ')']).split(',').map(str::trim).filter(|d| !d.is_empty());
+            Value::Dims(dims.map(|d| d.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?)
+        }
         Kind::Tensor | Kind::DType => return Err(wrong().into()),
     })
 }

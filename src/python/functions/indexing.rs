@@ -18,6 +18,7 @@ use crate::python::errors::type_error;
 use crate::python::functions::shape::tuple;
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
+use crate::python::tensor::complex::warn_of_lost_parts;
 use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
@@ -177,6 +178,9 @@ impl PyTensor {
         let Some(value) = args::operand(value)? else {
             return Err(type_error(format!("can't assign a {} to a rgrad.{}Tensor", type_name(value), t.dtype().type_name())));
         };
+        if let pw::Arg::Tensor(from) = value {
+            warn_of_lost_parts(slf.py(), from.dtype(), t.dtype())?;
+        }
         Ok(indexing::set(t, &items(key)?, value)?)
     }
 

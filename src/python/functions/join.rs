@@ -9,6 +9,7 @@ use crate::ops::join::{self, Repeats};
 use crate::ops::rearrange;
 use crate::ops::shape as views;
 use crate::python::args::{self, as_tensor, ints, tensor_list, varargs};
+use crate::python::autograd::backward::warn_once;
 use crate::python::errors::type_error;
 use crate::python::functions::shape::{sizes, tuple};
 use crate::python::macros::functions_and_methods;
@@ -17,6 +18,7 @@ use crate::python::tensor::identity::wrap;
 use crate::python::types::{PyObj, PyObjResult};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::sync::atomic::AtomicBool;
 
 /// Dimensions that are given one by one, as a sequence, or as `dims=`.
 fn dims_of(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, function: &str) -> PyResult<smallvec::SmallVec<[i64; 4]>> {
@@ -234,8 +236,14 @@ fn several(tensors: &Bound<'_, PyTuple>, function: &str) -> PyResult<smallvec::S
 #[pyfunction]
 #[pyo3(signature = (*tensors, indexing=None))]
 fn meshgrid(py: Python<'_>, tensors: &Bound<'_, PyTuple>, indexing: Option<&str>) -> PyObjResult {
+    static SHOWN: AtomicBool = AtomicBool::new(false);
     let xy = match indexing {
-        None | Some("ij") => false,
+        None => {
+            let text = c"rgrad.meshgrid: in an upcoming release, it will be required to pass the indexing argument.";
+            warn_once(py, &SHOWN, text)?;
+            false
+        }
+        Some("ij") => false,
         Some("xy") => true,
         Some(other) => {
             return Err(Error::runtime(format!("meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}")).into());

@@ -10,6 +10,7 @@ pub(crate) mod create;
 mod declared;
 mod indexing;
 mod join;
+mod linalg;
 mod loss;
 mod matmul;
 mod normalize;
@@ -19,14 +20,12 @@ mod random;
 mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod shape;
-mod special;
 mod update;
 
 use pyo3::prelude::*;
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     pointwise::register(m)?;
-    special::register(m)?;
     shape::register(m)?;
     indexing::register(m)?;
     join::register(m)?;
@@ -37,6 +36,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     order::register(m)?;
     blocks::register(m)?;
     matmul::register(m)?;
+    linalg::register(m)?;
     normalize::register(m)?;
     conv::register(m)?;
     attention::register(m)?;

@@ -9,6 +9,7 @@ use crate::layout::{DType, Dims};
 use crate::ops::create;
 use crate::ops::pointwise::default_dtype;
 use crate::ops::random::{self, Dist, Generator, default_generator};
+use crate::ops::rejection;
 use crate::python::args::{self, as_tensor, int, scalar, sizes_arg, type_name};
 use crate::python::dtype::{PyDevice, device_object, device_of};
 use crate::python::errors::type_error;
@@ -280,7 +281,7 @@ fn normal(
     let filled = |t: Option<&Tensor>, v: f64, like: Option<&Tensor>| -> PyResult<Tensor> {
         match t {
             Some(t) => Ok(t.clone()),
-            None => Ok(create::full(&[], v.into(), Some(like.map_or_else(default_dtype, Tensor::dtype)))?),
+            None => Ok(create::full(&[], v.into(), Some(like.map_or_else(default_dtype, |t| t.dtype().row().real)))?),
         }
     };
     let m2 = filled(m, if m.is_none() { number(Some(mean), "mean", 0.0)? } else { 0.0 }, s)?;
@@ -322,6 +323,35 @@ fn multinomial(
     let g = self::generator(generator)?;
     let t = PyTensor::of(input);
     finish(py, "multinomial", random::multinomial(t, num_samples, replacement, g.as_ref())?, t, out)
+}
+
+/// Random numbers of the gamma distribution with scale 1, whose order each element of `input` is. The gradient follows a number at a constant
+/// probability.
+#[pyfunction]
+#[pyo3(signature = (input, generator=None))]
+fn _standard_gamma(py: Python<'_>, input: &Bound<'_, PyTensor>, generator: Option<&PyObj<'_>>) -> PyObjResult {
+    wrap(py, rejection::standard_gamma(PyTensor::of(input), self::generator(generator)?.as_ref())?)
+}
+
+/// Random points of Dirichlet's distribution, whose parameters lie along the last dimension of `input`.
+#[pyfunction]
+#[pyo3(signature = (input, generator=None))]
+fn _sample_dirichlet(py: Python<'_>, input: &Bound<'_, PyTensor>, generator: Option<&PyObj<'_>>) -> PyObjResult {
+    wrap(py, rejection::sample_dirichlet(PyTensor::of(input), self::generator(generator)?.as_ref())?)
+}
+
+/// Random numbers of Poisson's distribution, whose rate each element of `input` is. The gradient is 0.
+#[pyfunction]
+#[pyo3(signature = (input, generator=None))]
+fn _poisson(py: Python<'_>, input: &Bound<'_, PyTensor>, generator: Option<&PyObj<'_>>) -> PyObjResult {
+    wrap(py, rejection::poisson(PyTensor::of(input), self::generator(generator)?.as_ref())?)
+}
+
+/// Random numbers of successes among `count` trials, each with the probability `prob`. They have no history.
+#[pyfunction]
+#[pyo3(signature = (count, prob, generator=None))]
+fn _binomial(py: Python<'_>, count: &Bound<'_, PyTensor>, prob: &Bound<'_, PyTensor>, generator: Option<&PyObj<'_>>) -> PyObjResult {
+    wrap(py, rejection::binomial(PyTensor::of(count), PyTensor::of(prob), self::generator(generator)?.as_ref())?)
 }
 
 fn fill<'py>(slf: &Bound<'py, PyTensor>, dist: Dist, g: Option<&PyObj<'_>>) -> PyResult<Bound<'py, PyTensor>> {
@@ -435,6 +465,10 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(normal, m)?)?;
     m.add_function(wrap_pyfunction!(bernoulli, m)?)?;
     m.add_function(wrap_pyfunction!(multinomial, m)?)?;
+    m.add_function(wrap_pyfunction!(_standard_gamma, m)?)?;
+    m.add_function(wrap_pyfunction!(_sample_dirichlet, m)?)?;
+    m.add_function(wrap_pyfunction!(_poisson, m)?)?;
+    m.add_function(wrap_pyfunction!(_binomial, m)?)?;
     m.add_function(wrap_pyfunction!(manual_seed, m)?)?;
     m.add_function(wrap_pyfunction!(initial_seed, m)?)?;
     m.add_function(wrap_pyfunction!(seed, m)?)?;

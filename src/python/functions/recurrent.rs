@@ -12,7 +12,7 @@ use pyo3::types::{PyList, PyTuple};
 
 /// Numbers of sequences, from a tensor of integers.
 fn batch_sizes(t: &Tensor) -> PyResult<Vec<usize>> {
-    let sizes = t.array().to_vec::<i64>()?;
+    let sizes = t.array()?.to_vec::<i64>()?;
     sizes.into_iter().map(|n| usize::try_from(n).map_err(|_| crate::error::Error::runtime("batch_sizes must be positive").into())).collect()
 }
 

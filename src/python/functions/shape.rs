@@ -2,12 +2,13 @@
 //!
 //! `x[...]` is in `indexing`. Operations that rearrange or repeat elements in new memory are in `join`.
 
-use crate::autograd::Tensor;
-use crate::layout::MemoryFormat;
+use crate::autograd::{Tensor, primitives};
+use crate::layout::{DType, MemoryFormat};
 use crate::ops::memory_format;
 use crate::ops::parts;
 use crate::ops::shape::{self, Views};
 use crate::python::args::{self, as_tensor, ints, varargs};
+use crate::python::dtype::{PyDType, dtype_of};
 use crate::python::errors::{runtime, type_error};
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
@@ -136,10 +137,13 @@ functions_and_methods! {
     fn t(x) sig() {
         wrap(x.py(), shape::t(PyTensor::of(x))?)
     }
-    /// The last two dimensions exchanged.
+    /// The last two dimensions exchanged, conjugated.
     fn adjoint(x) sig() {
         let t = PyTensor::of(x);
-        wrap(x.py(), if t.rank() == 0 { t.clone() } else { shape::matrix_transpose(t)? })
+        if t.rank() == 1 {
+            return Err(runtime("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."));
+        }
+        wrap(x.py(), primitives::conj_view(&if t.rank() == 0 { t.clone() } else { shape::matrix_transpose(t)? })?)
     }
     /// The dimensions `source` moved to `destination`; the others keep their order.
     fn movedim(x, source: &PyObj<'_>, destination: &PyObj<'_>) sig(source, destination) {
@@ -198,7 +202,7 @@ functions_and_methods! {
                 )));
             }
             if i.rank() == 1 {
-                return tuple(x.py(), parts::tensor_split_at(t, &i.array().to_vec::<i64>()?, dim)?);
+                return tuple(x.py(), parts::tensor_split_at(t, &i.array()?.to_vec::<i64>()?, dim)?);
             }
         }
         let many = s.is_instance_of::<PyTuple>() || s.is_instance_of::<pyo3::types::PyList>();
@@ -257,12 +261,19 @@ impl PyTensor {
         wrap(slf.py(), shape::expand(Self::of(slf), &sizes("broadcast_to", size, kwargs, "size")?)?)
     }
 
-    /// A view of the same elements in another shape. One size may be -1.
+    /// A view of the same elements in another shape, of which one size may be -1.
+    ///
+    /// With a dtype: the same bytes as elements of that dtype, without a history. If these have another size, the last dimension gets longer or
+    /// shorter.
     ///
     /// Raises:
-    ///     RuntimeError: The shape has another number of elements, or the strides do not allow a view.
+    ///     RuntimeError: The shape has another number of elements, or the strides do not allow a view. With a dtype of another size: the tensor
+    ///         has no dimension, the stride of the last one is not 1, or sizes, strides and offset are no multiples of the ratio.
     #[pyo3(signature = (*shape, **kwargs))]
     fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyObjResult {
+        if let Some(dtype) = dtype_of_view(shape, kwargs)? {
+            return wrap(slf.py(), Self::of(slf).with_bytes_as(dtype)?);
+        }
         wrap(slf.py(), shape::view(Self::of(slf), &sizes("view", shape, kwargs, "size")?)?)
     }
 
@@ -373,11 +384,26 @@ impl PyTensor {
     }
 }
 
+/// The dtype of `view(dtype)`; None if the arguments are sizes.
+fn dtype_of_view(given: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Option<DType>> {
+    let named = match kwargs {
+        Some(kw) if kw.len() == 1 && given.is_empty() => kw.get_item("dtype")?,
+        _ => None,
+    };
+    let positional = if given.len() == 1 && kwargs.is_none_or(|kw| kw.is_empty()) { Some(given.get_item(0)?) } else { None };
+    match (named, positional) {
+        (Some(d), _) => Ok(Some(dtype_of(&d, "view()")?)),
+        (None, Some(d)) if d.is_instance_of::<PyDType>() || d.is_instance_of::<pyo3::types::PyType>() => Ok(Some(dtype_of(&d, "view()")?)),
+        _ => Ok(None),
+    }
+}
+
 /// The last two dimensions exchanged. A 0-d tensor is returned as it is, with PyTorch's warning.
 fn of_matrices(x: &Bound<'_, PyTensor>, name: &str) -> PyObjResult {
     let (py, t) = (x.py(), PyTensor::of(x));
     if t.rank() > 0 {
-        return wrap(py, shape::matrix_transpose(t)?);
+        let turned = shape::matrix_transpose(t)?;
+        return wrap(py, if name == "mH" { primitives::conj_view(&turned)? } else { turned });
     }
     let message = std::ffi::CString::new(format!("Tensor.{name} is deprecated on 0-D tensors: it is the tensor itself."))?;
     PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &message, 1)?;

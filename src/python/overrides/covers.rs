@@ -4,7 +4,7 @@
 //! CPython passes no data to a C function of a class. Each wrapped function therefore has a C function of its own with two instructions: it
 //! loads the number of its `Place` and jumps to the code that all places of a kind share. Operators are wrapped in `operators`.
 
-use super::{Asked, Call, arguments, is_plain, keywords, modes_apply};
+use super::{Asked, Call, arguments, is_plain, keywords, modes_apply, old_forms};
 use crate::autograd::{Tensor, profiler};
 use crate::error::Error;
 use crate::python::args::as_tensor;
@@ -75,6 +75,8 @@ const FOR_MODES_ALONE: u8 = 1;
 const IS_METHOD: u8 = 2;
 /// Calls with keywords go through `keywords`.
 const REWRITES: u8 = 4;
+/// The function has old forms.
+const HAS_OLD_FORMS: u8 = 8;
 
 impl Place {
     fn has(&self, flag: u8) -> bool {
@@ -107,7 +109,7 @@ impl Place {
 }
 
 /// The number of places for functions, methods, methods without arguments, and functions that take a tuple and a dict, in units of 16.
-const ROWS: [usize; 4] = [24, 32, 6, 4];
+const ROWS: [usize; 4] = [28, 32, 6, 4];
 
 /// The first place of a kind.
 const fn first(kind: usize) -> usize {
@@ -142,11 +144,14 @@ unsafe fn run(at: usize, slf: RawObj, args: *const RawObj, nargs: isize, kwnames
     // SAFETY: called with the arguments from Python.
     unsafe {
         let place = &ALL[at];
-        let made = if kwnames.is_null() || !place.has(REWRITES) || !keywords::has_one(kwnames) {
+        let mut made = if kwnames.is_null() || !place.has(REWRITES) || !keywords::has_one(kwnames) {
             place.fast()(slf, args, nargs, kwnames)
         } else {
             keywords::call(place, slf, args, nargs, kwnames)
         };
+        if made.is_null() && place.has(HAS_OLD_FORMS) {
+            made = old_forms::again(place, slf, args, nargs, kwnames);
+        }
         if made.is_null() {
             arguments::reword(place);
         }
@@ -372,7 +377,7 @@ unsafe extern "C" fn spread<const AT: usize>(slf: RawObj, args: RawObj, kwargs: 
 }
 
 static FUNCTIONS: [[FastFunction; 16]; ROWS[0]] =
-    numbered!(function from first(0), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23);
+    numbered!(function from first(0), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27);
 static METHODS: [[FastFunction; 16]; ROWS[1]] =
     numbered!(method from first(1), 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
 static ALONE: [[Alone; 16]; ROWS[2]] = numbered!(alone from first(2), 0 1 2 3 4 5);
@@ -431,6 +436,7 @@ unsafe fn cover(def: *const ffi::PyMethodDef, is_method: bool) -> PyResult<Optio
             (FOR_MODES_ALONE, !is_method && FOR_MODES.contains(&name)),
             (IS_METHOD, is_method),
             (REWRITES, keywords::concerns(name, is_method, shown)),
+            (HAS_OLD_FORMS, old_forms::has_one(name)),
         ] {
             kinds |= if on { flag } else { 0 };
         }

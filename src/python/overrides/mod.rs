@@ -8,6 +8,7 @@ mod arguments;
 pub(super) mod covers;
 mod foreign;
 pub(super) mod keywords;
+mod old_forms;
 pub(super) mod operators;
 
 use super::errors::type_error;
@@ -517,6 +518,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     NAME.store(held.0.as_ptr(), Ordering::Relaxed);
     LEAVES_ALONE.store(held.1.as_ptr(), Ordering::Relaxed);
     PLAIN.store(identity::base_type(), Ordering::Relaxed);
+    old_forms::register(m)?;
     covers::register(m)?;
     operators::register(m)
 }

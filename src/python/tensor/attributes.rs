@@ -8,12 +8,13 @@ use crate::autograd::primitives;
 use crate::error::Error;
 use crate::layout::{DType, MemoryFormat, wrap_dim};
 use crate::ops::{compare, memory_format, pointwise as pw};
-use crate::python::args::{as_tensor, tensor, type_name};
+use crate::python::args::{as_tensor, flag, tensor, type_name};
 use crate::python::dtype::{PyDType, PyDevice, device_object, device_of, dtype_object, dtype_of, is_device, size_object};
 use crate::python::errors::{runtime, type_error};
 use crate::python::functions::shape::give;
 use crate::python::macros::functions_and_methods;
 use crate::python::tensor::PyTensor;
+use crate::python::tensor::complex::warn_of_lost_parts;
 use crate::python::tensor::identity::wrap;
 use crate::python::tensor::memory_format::format_of;
 use crate::python::types::{PyObj, PyObjResult};
@@ -75,6 +76,7 @@ fn converted(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, copy: bool) 
     if t.dtype() == dtype && t.device() == device {
         return if copy { wrap(x.py(), primitives::clone(t)?) } else { Ok(x.clone().into_any().unbind()) };
     }
+    warn_of_lost_parts(x.py(), t.dtype(), dtype)?;
     // A device may not support a dtype that the CPU has, so conversions run on the CPU.
     let t = if t.device() == Device::CPU {
         primitives::to_device(&primitives::cast(t, dtype)?, device)?
@@ -98,10 +100,6 @@ fn arranged(x: &Bound<'_, PyTensor>, dtype: DType, device: Device, format: Optio
 
 fn in_format(x: &Bound<'_, PyTensor>, dtype: DType, function: &str, format: Option<&PyObj<'_>>) -> PyObjResult {
     arranged(x, dtype, PyTensor::of(x).device(), format_of(format, function)?, false)
-}
-
-fn to_dtype(x: &Bound<'_, PyTensor>, dtype: DType, copy: bool) -> PyObjResult {
-    converted(x, dtype, PyTensor::of(x).device(), copy)
 }
 
 #[pymethods]
@@ -138,7 +136,7 @@ impl PyTensor {
     #[pyo3(signature = (dim=None))]
     fn stride(slf: &Bound<'_, Self>, dim: Option<i64>) -> PyObjResult {
         let py = slf.py();
-        let array = Self::of(slf).array();
+        let array = Self::of(slf).memory();
         match dim {
             None => Ok(PyTuple::new(py, array.strides())?.into_any().unbind()),
             Some(d) if array.rank() == 0 => Err(Error::index(format!("Dimension specified as {d} but tensor has no dimensions")).into()),
@@ -163,14 +161,14 @@ impl PyTensor {
                 "Cannot access data pointer of Tensor that doesn't have storage: it stands for one inside a function transform",
             ));
         }
-        let a = Self::of(slf).array();
+        let a = Self::of(slf).memory();
         let start = address_of(a.storage())?;
         Ok(if a.numel() == 0 { 0 } else { start + a.layout().offset() * a.dtype().size() })
     }
 
     /// The storage, which all views of the tensor share.
     fn untyped_storage(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let storage = Self::of(slf).array().storage().clone();
+        let storage = Self::of(slf).memory().storage().clone();
         Ok(Py::new(slf.py(), PyStorage(storage))?.into_any())
     }
 
@@ -252,11 +250,10 @@ impl PyTensor {
         Self::of(slf).dtype().is_float()
     }
 
-    /// Whether the dtype is complex: always False.
+    /// Whether the dtype is complex.
     #[pyo3(name = "is_complex")]
     fn m_is_complex(slf: &Bound<'_, Self>) -> bool {
-        let _ = slf;
-        false
+        Self::of(slf).dtype().is_complex()
     }
 
     /// Whether the elements can be negative.
@@ -317,9 +314,11 @@ impl PyTensor {
                         let other = tensor(&v, "to(): argument 'other'")?;
                         (dtype, device) = (Some(other.dtype()), Some(other.device()));
                     }
-                    "copy" => copy = v.is_truthy()?,
+                    "copy" => copy = flag(&v, "to", "copy")?,
                     "memory_format" => format = format_of(Some(&v), "to")?,
-                    "non_blocking" => {}
+                    "non_blocking" => {
+                        flag(&v, "to", "non_blocking")?;
+                    }
                     other => return Err(type_error(format!("to() got an unexpected keyword argument '{other}'"))),
                 }
             }
@@ -329,9 +328,10 @@ impl PyTensor {
     }
 
     /// The name of the tensor's type; with `dtype` (a dtype or such a name) the tensor converted to it.
-    #[pyo3(signature = (dtype=None, non_blocking=false))]
-    fn r#type(slf: &Bound<'_, Self>, dtype: Option<&PyObj<'_>>, non_blocking: bool) -> PyObjResult {
+    #[pyo3(signature = (dtype=None, non_blocking=false, *, memory_format=None))]
+    fn r#type(slf: &Bound<'_, Self>, dtype: Option<&PyObj<'_>>, non_blocking: bool, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
         let _ = non_blocking;
+        let format = format_of(memory_format, "type")?;
         let Some(d) = dtype.filter(|d| !d.is_none()) else {
             let name = format!("rgrad.{}Tensor", Self::of(slf).dtype().type_name());
             return Ok(name.into_pyobject(slf.py())?.into_any().unbind());
@@ -343,7 +343,7 @@ impl PyTensor {
             let plain = parts.count() < 2;
             let found = DType::ALL.into_iter().find(|d| plain && format!("{}Tensor", d.type_name()) == short);
             return match found {
-                Some(d) => to_dtype(slf, d, false),
+                Some(d) => arranged(slf, d, Self::of(slf).device(), format, false),
                 None => Err(PyValueError::new_err(format!("invalid type: '{text}'"))),
             };
         }
@@ -353,7 +353,7 @@ impl PyTensor {
         }
         // The type objects `FloatTensor` ... name their dtype.
         let named = if d.is_instance_of::<pyo3::types::PyType>() { d.getattr_opt("dtype")? } else { None };
-        to_dtype(slf, dtype_of(named.as_ref().unwrap_or(d), "type()")?, false)
+        arranged(slf, dtype_of(named.as_ref().unwrap_or(d), "type()")?, Self::of(slf).device(), format, false)
     }
 
     /// This tensor with the dtype and device of `other`.
@@ -419,6 +419,24 @@ impl PyTensor {
     #[pyo3(signature = (*, memory_format=None))]
     fn bfloat16(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
         in_format(slf, DType::BF16, "bfloat16", memory_format)
+    }
+
+    /// This tensor with dtype complex32; itself if it has this dtype.
+    #[pyo3(signature = (*, memory_format=None))]
+    fn chalf(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::C32, "chalf", memory_format)
+    }
+
+    /// This tensor with dtype complex64; itself if it has this dtype.
+    #[pyo3(signature = (*, memory_format=None))]
+    fn cfloat(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::C64, "cfloat", memory_format)
+    }
+
+    /// This tensor with dtype complex128; itself if it has this dtype.
+    #[pyo3(signature = (*, memory_format=None))]
+    fn cdouble(slf: &Bound<'_, Self>, memory_format: Option<&PyObj<'_>>) -> PyObjResult {
+        in_format(slf, DType::C128, "cdouble", memory_format)
     }
 
     /// This tensor on the CPU; itself if it is there.

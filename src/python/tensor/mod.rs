@@ -5,7 +5,7 @@
 
 mod attributes;
 mod compare;
-mod complex;
+pub(crate) mod complex;
 pub(crate) mod fast_operators;
 pub(crate) mod identity;
 pub(crate) mod memory_format;
@@ -255,7 +255,7 @@ impl PyTensor {
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyObjResult {
         let dtype = PyTensor::of(slf).dtype();
-        if dtype.is_float() {
+        if dtype.is_differentiable() {
             return Err(type_error(format!("~ (operator.invert) is only implemented on integer and Boolean-type tensors, got {dtype}")));
         }
         wrap(slf.py(), pw::call(RowId::BitwiseNot, &[PyTensor::of(slf).into()], &[])?)
@@ -319,7 +319,9 @@ impl PyTensor {
     #[pyo3(signature = (other, non_blocking=false))]
     fn copy_<'py>(slf: &Bound<'py, Self>, other: &PyObj<'py>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
-        primitives::copy_(PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?)?;
+        let (to, from) = (PyTensor::of(slf), tensor(other, "copy_(): argument 'other' (position 1)")?);
+        complex::warn_of_lost_parts(slf.py(), from.dtype(), to.dtype())?;
+        primitives::copy_(to, from)?;
         Ok(slf.clone())
     }
 
@@ -331,7 +333,10 @@ impl PyTensor {
     fn fill_<'py>(slf: &Bound<'py, Self>, value: &PyObj<'py>) -> PyResult<Bound<'py, Self>> {
         match operand(value)? {
             Some(pw::Arg::Scalar(s)) => primitives::fill_(PyTensor::of(slf), s)?,
-            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => primitives::fill_tensor_(PyTensor::of(slf), t)?,
+            Some(pw::Arg::Tensor(t)) if t.rank() == 0 => {
+                complex::warn_of_lost_parts(slf.py(), t.dtype(), PyTensor::of(slf).dtype())?;
+                primitives::fill_tensor_(PyTensor::of(slf), t)?;
+            }
             Some(pw::Arg::Tensor(t)) => {
                 return Err(runtime(format!("fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", t.rank())));
             }

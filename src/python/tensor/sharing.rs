@@ -3,7 +3,7 @@
 //! Views with a history are in `functions::shape`.
 
 use crate::array::Array;
-use crate::autograd::{check_inplace, level, mode};
+use crate::autograd::{ViewOp, check_inplace, level, mode, view};
 use crate::error::Error;
 use crate::layout::MemoryFormat;
 use crate::ops;
@@ -74,6 +74,9 @@ impl PyTensor {
             Some(s) => tensor(s, "set_(): argument 'source'")?.clone(),
             None => crate::autograd::Tensor::new(Array::full_on(t.device(), &[0], crate::layout::Scalar::Int(0), t.dtype())?),
         };
+        // As in PyTorch, a tensor reads its new memory as it has read the old one.
+        let bits = source.math_bits().toggled(t.math_bits());
+        let source = if bits.any() { view(&source.detach(), ViewOp::Bits(bits))?.detach() } else { source };
         if source.dtype() != t.dtype() {
             let text = format!("Could not set tensor of type {} to a tensor of type {}", source.dtype(), t.dtype());
             return Err(Error::runtime(text).into());

@@ -1,7 +1,4 @@
-"""Programs of the listed differences: writes, functions, backward, forward mode, hooks and Functions.
-
-Those of the other sections are in `test_oracle_differences.py`, which runs all.
-"""
+"""Programs of the listed differences in writes, derivatives, hooks and Functions, for `test_oracle_differences.py`."""
 
 from __future__ import annotations
 
@@ -225,6 +222,24 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         (2, 3),
         "Meta tensors",
     ),
+    "`linalg.ldl_factor` names the block that is 0": (
+        """
+        result = T.linalg.ldl_factor(T.zeros(2, 2)).LD.tolist()
+        """,
+        "D[1,1] is zero",
+        "INTERNAL ASSERT",
+    ),
+    "`lobpcg` has gradients with `B`, and takes complex matrices": (
+        """
+        A = T.diag(T.arange(1.0, 7).double()).requires_grad_()
+        start = T.eye(6).double()[:, 3:] + 0.1
+        values, _ = T.lobpcg(A, B=2 * T.eye(6).double(), X=start[:, :2])
+        values.sum().backward()
+        result = [round(v, 3) for v in A.grad.diagonal().tolist()]
+        """,
+        [0.0, 0.0, 0.0, 0.0, 0.5, 0.5],
+        "does not support backward with B != I",
+    ),
     "`binary_cross_entropy_with_logits` gives the wider dtype": (
         """
         loss = T.nn.functional.binary_cross_entropy_with_logits(T.zeros(2).double(), T.zeros(2))
@@ -232,6 +247,82 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         """,
         "float64",
         "float32",
+    ),
+    "complex32 is computed, too": (
+        """
+        x = T.tensor([1 + 2j], dtype=T.complex32)
+        result = T.acosh(x).dtype == T.complex32
+        """,
+        True,
+        "not implemented for 'ComplexHalf'",
+    ),
+    "bfloat16 as default dtype goes with complex64": (
+        """
+        before = T.get_default_dtype()
+        T.set_default_dtype(T.bfloat16)
+        try:
+            result = T.tensor([1j]).dtype == T.complex64
+        finally:
+            T.set_default_dtype(before)
+        """,
+        True,
+        "",
+    ),
+    "NumPy's complex numbers stay complex": (
+        """
+        import numpy
+        result = (T.ones(1) * numpy.complex64(1j)).dtype == T.complex64
+        """,
+        True,
+        False,
+    ),
+    "Lazy conjugates can be saved beside their base": (
+        """
+        import io
+
+        x, file = T.tensor([1 + 2j]), io.BytesIO()
+        T.save([x, x.conj().imag], file)
+        file.seek(0)
+        result = T.load(file)[1].tolist()
+        """,
+        [-2.0],
+        "Cannot save multiple tensors or storages that view the same data as different types",
+    ),
+    "`where` of a real and a complex tensor has gradients": (
+        """
+        x, z = T.ones(2, requires_grad=True), T.ones(2, dtype=T.complex64)
+        T.view_as_real(T.where(T.tensor([True, False]), x, z)).sum().backward()
+        result = x.grad.tolist()
+        """,
+        [1.0, 0.0],
+        "isFloatingType",
+    ),
+    "The gradient of a complex power of 0 is 0": (
+        """
+        e = T.tensor([1 + 2j], requires_grad=True)
+        T.view_as_real(0 ** e).sum().backward()
+        result = [z == 0 for z in e.grad.tolist()]
+        """,
+        [True],
+        [False],
+    ),
+    "`polar` has the slope of negative absolute values, too": (
+        """
+        r = T.tensor([-2.0, 0.0], requires_grad=True)
+        T.polar(r, T.zeros(2)).real.sum().backward()
+        result = r.grad.tolist()
+        """,
+        [1.0, 1.0],
+        [-1.0, 0.0],
+    ),
+    "`silu` of complex numbers has derivatives": (
+        """
+        z = T.tensor([1 + 2j], requires_grad=True)
+        T.view_as_real(T.nn.functional.silu(z)).sum().backward()
+        result = abs(z.grad.item()) > 0
+        """,
+        True,
+        "does not support automatic differentiation for outputs with complex dtype",
     ),
     "A second pass is refused only where something was saved": (
         """
@@ -490,11 +581,11 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
     "Functions written in Python write by a copy": (
         """
         y = T.ones(2, requires_grad=True) * 2
-        y.lgamma_()
+        y.mvlgamma_(1)
         result = type(y.grad_fn).__name__
         """,
         "CopyBackwards",
-        "LgammaBackward0",
+        "MvlgammaBackward0",
     ),
     "Masks and positions are inputs of a node": (
         """

@@ -13,7 +13,29 @@ SECTIONS = {"indices stands where indices_or_sections is", "sections stands wher
 ALL_SECTIONS = {*SECTIONS, "indices_or_sections has no default"}
 BY_POSITION = {f"{name} cannot be given by position" for name in ("dtype", "device", "requires_grad", "pin_memory")}
 
+KINDS = (
+    "BFloat16",
+    "Bool",
+    "Byte",
+    "Char",
+    "ComplexDouble",
+    "ComplexFloat",
+    "Double",
+    "Float",
+    "Half",
+    "Int",
+    "Long",
+    "Short",
+)
+
 DIFFERENT: dict[str, dict[str, set[str]]] = {
+    "an old class has its dtype and lies on the CPU; PyTorch refuses others when it is called": {
+        f"{kind}Storage": {"dtype= is missing", "device= is missing"} for kind in KINDS
+    },
+    "methods that always raise, with the names of their functions": {
+        "Tensor.lstsq": {"other stands where A is"},
+        "Tensor.solve": {"other stands where A is"},
+    },
     "PyTorch's stub says so, PyTorch itself takes no such argument": {
         "Tensor.add": {"out= is missing"},
         "Tensor.contiguous": {"memory_format cannot be given by position"},
@@ -93,8 +115,5 @@ DIFFERENT: dict[str, dict[str, set[str]]] = {
     },
     "dimensions have no names here": {
         "full": {"names= is missing"},
-    },
-    "memory is not looked at from outside of its tensor": {
-        "Tensor.set_": {"storage_offset is missing", "size is missing", "stride is missing"},
     },
 }

@@ -119,6 +119,21 @@ def test_the_line_where_the_path_was_cut(way: str) -> None:
     assert v.grad is not None
 
 
+def test_a_line_that_runs_again_names_the_parameter_of_that_time() -> None:
+    """Records are kept for a line and its parameters; those of other parameters at the same line are their own."""
+    a, b, v = leaf(1.0), leaf(1.0), leaf(1.0)
+    # The second time they are there already.
+    for _ in range(2):
+        cut_a, cut_b = without_grad(a), without_grad(b)
+        for way, own, other in ((cut_a, a, b), (cut_b, b, a)):
+            for w, found in ((own, "the path was cut by mul under no_grad at"), (other, "not reached; the graph")):
+                text = refused(lambda w=w, way=way: (v * way).sum().backward(inputs={"w": w}, strict=True))
+                assert f"w of shape [1]: {found}" in text
+    # What has ended twice is both.
+    text = refused(lambda: (v * without_grad(a) * without_grad(b)).sum().backward(inputs={"a": a, "b": b}, strict=True))
+    assert text.count("the path was cut by mul under no_grad at") == 2
+
+
 def test_the_parameters_of_a_model_that_was_cut_off() -> None:
     body, head = rgrad.nn.Linear(3, 4), rgrad.nn.Linear(4, 1)
     named = {f"body.{k}": p for k, p in body.named_parameters()} | {f"head.{k}": p for k, p in head.named_parameters()}

@@ -8,12 +8,15 @@ import os
 import pickle
 import subprocess
 import sys
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rgrad
 from rgrad import nn, optim
+from rgrad._files import sharing
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files of memory")
 
@@ -150,12 +153,18 @@ def test_what_cannot_be_shared() -> None:
     assert not rgrad.ones(1, device="meta").is_shared()
 
 
-def test_bfloat16_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dtype", [rgrad.bfloat16, rgrad.complex32, rgrad.complex64, rgrad.complex128], ids=str)
+def test_dtypes_that_numpy_has_not_are_shared_too(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    x = rgrad.ones(1, dtype=rgrad.bfloat16)
-    with pytest.raises(RuntimeError, match="bfloat16 needs the package ml_dtypes"):
-        x.share_memory_()
-    assert not x.is_shared()
+    x = rgrad.tensor([1, -2, 3]).to(dtype)
+    view = x[1:]
+    x.share_memory_()
+    view.share_memory_()
+    assert x.is_shared()
+    assert x.dtype == dtype
+    assert (x.tolist(), view.tolist()) == ([1, -2, 3], [-2, 3])
+    x[1] = 5
+    assert x.tolist() == [1, 5, 3]
 
 
 def test_files_of_memory_keep_their_size() -> None:
@@ -176,3 +185,24 @@ def test_files_of_memory_keep_their_size() -> None:
         os.close(batch)
     shared.fill_(2.0)
     assert shared.sum().item() == 10_000
+
+
+def test_tensors_of_two_dtypes_over_one_memory_stay_together() -> None:
+    z = rgrad.tensor([1 + 2j, 3 + 4j])
+    both: list[Any] = [z, z.real, z.imag]
+    copied = copy.deepcopy(both)
+    sharing.move(both)
+    assert all(t.is_shared() for t in both)
+    for whole, real, imaginary in (both, copied):
+        real[0], imaginary[1] = 9, 7
+        assert whole.tolist() == [9 + 2j, 3 + 7j]
+    # A view with elements wider than what is left at the end.
+    narrow = rgrad.arange(3.0)
+    wide = narrow[:2].view(rgrad.float64)
+    sharing.move([wide, narrow])
+    assert narrow.tolist() == [0, 1, 2]
+    narrow[1] = 0
+    assert wide.item() == 0
+    received, part = ForkingPickler.loads(ForkingPickler.dumps([z, z.real]))
+    part[0] = 5
+    assert z[0].item() == received[0].item() == 5 + 2j

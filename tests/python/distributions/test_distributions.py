@@ -58,14 +58,14 @@ def test_parameters_have_gradients() -> None:
 
 def test_own_divergences() -> None:
     class Point(Distribution):
-        pass
+        arg_constraints = {}  # noqa: RUF012
 
     with pytest.raises(NotImplementedError):
         kl_divergence(Point(), Normal(0.0, 1.0))
     register_kl(Point, Normal)(lambda p, q: q.mean)
     assert kl_divergence(Point(), Normal(3.0, 1.0)).item() == 3.0
     with pytest.raises(TypeError):
-        register_kl(int, Normal)
+        register_kl(Normal(0.0, 1.0), Normal)
 
 
 def test_under_vmap() -> None:
@@ -80,7 +80,7 @@ def test_the_closest_divergence_is_taken() -> None:
     class Q(Normal):
         pass
 
-    table = dict(kl._RULES)
+    table = dict(kl._KL_REGISTRY)
     try:
         register_kl(P, Normal)(lambda p, q: 1)
         assert kl_divergence(P(0.0, 1.0), Q(0.0, 1.0)) == 1
@@ -90,8 +90,9 @@ def test_the_closest_divergence_is_taken() -> None:
         register_kl(P, Q)(lambda p, q: 3)
         assert kl_divergence(P(0.0, 1.0), Q(0.0, 1.0)) == 3
     finally:
-        kl._RULES.clear()
-        kl._RULES.update(table)
+        kl._KL_MEMOIZE.clear()
+        kl._KL_REGISTRY.clear()
+        kl._KL_REGISTRY.update(table)
 
 
 def test_the_other_parameter_is_made_once() -> None:

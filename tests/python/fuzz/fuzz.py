@@ -23,6 +23,9 @@ import time
 import zlib
 from pathlib import Path
 
+# As pytest has it.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "helpers"))
+
 # No more than this beyond what an idle process has.
 MEMORY = 1 << 30
 # Processor time of one input.

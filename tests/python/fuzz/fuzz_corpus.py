@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import rgrad
+from container_writer import container
 from rgrad import nn
 from rgrad._files.archive import StoredArchive
 
@@ -73,15 +74,21 @@ def _saved(obj: Any) -> bytes:
     return file.getvalue()
 
 
-def archives() -> list[bytes]:
-    """Files of `save`, and of others that write such archives."""
+def _tensors() -> list[Any]:
     x = rgrad.arange(12.0).view(3, 4)
-    whole = [
-        _saved({"x": x, "view": x.T[1:], "again": x, "p": nn.Parameter(rgrad.ones(2)), "mask": x > 3}),
-        _saved([rgrad.ones(0), rgrad.tensor(1.0).to(rgrad.bfloat16), 2.5, b"bytes", rgrad.float16, (1, 2), 1j]),
-        _saved(nn.Linear(2, 2).state_dict()),
-        *map(_saved, _objects()),
+    small = rgrad.arange(3).to(rgrad.uint16)
+    return [
+        {"x": x, "view": x.T[1:], "again": x, "p": nn.Parameter(rgrad.ones(2)), "mask": x > 3},
+        [rgrad.ones(0), rgrad.tensor(1.0).to(rgrad.bfloat16), 2.5, b"bytes", rgrad.float16, (1, 2), 1j],
+        nn.Linear(2, 2).state_dict(),
+        [small, rgrad.ones(1, dtype=rgrad.complex64), rgrad.empty(2, device="meta"), small.untyped_storage()],
     ]
+
+
+def archives() -> list[bytes]:
+    """Files of `save`, rgrad's own containers, and what others write such archives with."""
+    objects = [*_tensors(), *_objects()]
+    whole = [*map(_saved, objects), *(container(obj).getvalue() for obj in (*objects[:3], *_objects()))]
     packed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(whole[0])) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
@@ -92,8 +99,8 @@ def archives() -> list[bytes]:
 def headers() -> list[bytes]:
     """The texts that describe such files."""
     found = []
-    for data in archives()[:3]:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    for obj in _tensors()[:3]:
+        with zipfile.ZipFile(container(obj)) as archive:
             found.append(archive.read("header.json"))
     one = {"format": "rgrad", "version": 1, "tensors": [{"dtype": "float32", "shape": [2]}], "obj": ["tensor", 0]}
     everything = ["list", ["odict", None, ["a", 1]], ["dict", [["tuple", 1], ["size", 1, 2]]], ["device", "cpu"]]
@@ -108,12 +115,52 @@ def pickles() -> list[bytes]:
     """The pickles in such files, and bad ones of which each names something else."""
     found = []
     for obj in _objects():
-        with zipfile.ZipFile(io.BytesIO(_saved(Plain(obj=obj, x=rgrad.ones(1))))) as archive:
+        with zipfile.ZipFile(container(Plain(obj=obj, x=rgrad.ones(1)))) as archive:
             found.append(archive.read("objects/0"))
     found += [pickle.dumps(obj, protocol) for obj in _objects()[:4] for protocol in (2, 4, 5)]
     # Small ones, in which most changes hit what matters.
     small = (Kept(), Plain(a=1), Row([1]), Pair(1, 2), Plain, collections.OrderedDict, [Kept, {"a": 1}])
     found += [pickle.dumps(obj, 4) for obj in small]
+    return found
+
+
+def torch_pickles() -> list[bytes]:
+    """The pickles in files of `save`."""
+    found = []
+    for obj in [*_tensors(), *_objects()]:
+        with zipfile.ZipFile(io.BytesIO(_saved(obj))) as archive:
+            found.append(archive.read("archive/data.pkl"))
+    return found
+
+
+def in_torch_archive(data: bytes) -> bytes:
+    """A file with good checksums around a pickle that may be anything."""
+    file = io.BytesIO()
+    with StoredArchive(file) as out:
+        out.add("archive/data.pkl", data)
+        for key, size in enumerate((48, 8, 12, 6, 8, 16)):
+            out.add(f"archive/data/{key}", bytes(size))
+    return file.getvalue()
+
+
+def first_forms() -> list[bytes]:
+    """Files as PyTorch wrote them before version 1.6."""
+    found = []
+    for obj in [*_tensors()[:3], *_objects()]:
+        file = io.BytesIO()
+        rgrad.save(obj, file, _use_new_zipfile_serialization=False)
+        found.append(file.getvalue())
+    return found
+
+
+def safetensors() -> list[bytes]:
+    """Files of safetensors."""
+    found = []
+    for kind, shape, size in (("F32", [2, 3], 24), ("BF16", [2], 4), ("BOOL", [3], 3), ("U16", [0, 2], 0)):
+        one = {"dtype": kind, "shape": shape, "data_offsets": [0, size]}
+        two = {"dtype": "I8", "shape": [5], "data_offsets": [size, size + 5]}
+        text = json.dumps({"__metadata__": {"a": "b"}, "x": one, "y": two}).encode()
+        found.append(struct.pack("<Q", len(text)) + text + bytes(size + 5))
     return found
 
 

@@ -18,9 +18,10 @@ import numpy as np
 
 import fuzz_corpus as corpus
 import rgrad
-from fuzz_corpus import Kept, Pair, Plain, Row, Slots, in_archive
+from fuzz_corpus import Kept, Pair, Plain, Row, Slots, in_archive, in_torch_archive
 from fuzz_mutations import BYTES, JSON, PICKLE, Mutation
 from rgrad import nn, serialization
+from rgrad._files.rebuild import NotHere
 from rgrad.vision import datasets
 
 
@@ -110,12 +111,35 @@ def _shared() -> list[Any]:
 
 
 def _unpickled(data: bytes) -> str:
+    return _read_alone(in_archive(_OBJECT, objects=(data,)))
+
+
+def _read_alone(file: bytes) -> str:
     before = _shared()
     try:
-        return _looked_at(rgrad.load(io.BytesIO(in_archive(_OBJECT, objects=(data,)))))
+        return _looked_at(rgrad.load(io.BytesIO(file)))
     finally:
         if _shared() != before:
             raise Finding("the pickle has changed a class, or an object that was there before")
+
+
+def torch_pickle(data: bytes) -> str:
+    return _read_alone(in_torch_archive(data))
+
+
+def torch_pickle_of_allowed_classes(data: bytes) -> str:
+    with serialization.safe_globals(_ALLOWED):
+        return torch_pickle(data)
+
+
+def first_form(data: bytes) -> str:
+    return _read_alone(data)
+
+
+def safetensors(data: bytes) -> str:
+    path = Path(tempfile.gettempdir()) / "input.safetensors"
+    path.write_bytes(data)
+    return _looked_at(rgrad.load(path))
 
 
 def pickle_of_default_classes(data: bytes) -> str:
@@ -187,6 +211,12 @@ TARGETS: dict[str, Target] = {
     "header": Target(corpus.headers, JSON, header, _DOCUMENTED),
     "pickle": Target(corpus.pickles, PICKLE, pickle_of_default_classes, _DOCUMENTED),
     "pickle-allowed": Target(corpus.pickles, PICKLE, pickle_of_allowed_classes, (*_DOCUMENTED, *_OF_CLASSES)),
+    "torch-pickle": Target(corpus.torch_pickles, PICKLE, torch_pickle, _DOCUMENTED),
+    "torch-pickle-allowed": Target(
+        corpus.torch_pickles, PICKLE, torch_pickle_of_allowed_classes, (*_DOCUMENTED, *_OF_CLASSES)
+    ),
+    "first-form": Target(corpus.first_forms, BYTES, first_form, _DOCUMENTED),
+    "safetensors": Target(corpus.safetensors, BYTES, safetensors, _DOCUMENTED),
     "idx": Target(corpus.idx_files, BYTES, idx, (ValueError,)),
     "arrays": Target(corpus.arrays, BYTES, arrays, (struct.error, ValueError, TypeError, RuntimeError)),
     "state": Target(corpus.states, BYTES, state, (TypeError, RuntimeError)),
@@ -204,7 +234,7 @@ def outcome(target: Target, data: bytes) -> str:
         try:
             return f"read {target.run(data)}"
         except target.errors as error:
-            if isinstance(error, _NEVER):
+            if isinstance(error, _NEVER) and not isinstance(error, NotHere):
                 raise
             said = re.sub(r"<.*? at 0x[0-9a-f]+>|[^ -~]|[0-9]", "", str(error)[:200])
             return f"{type(error).__name__}: {said[:80]}"

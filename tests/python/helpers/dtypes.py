@@ -10,9 +10,12 @@ import rgrad
 
 ALL = tuple(n for n, d in vars(rgrad).items() if isinstance(d, rgrad.dtype) and str(d) == f"rgrad.{n}")
 FLOATS = tuple(n for n in ALL if getattr(rgrad, n).is_floating_point)
-INTEGERS = tuple(n for n in ALL if n not in FLOATS and n != "bool")
+COMPLEX = tuple(n for n in ALL if getattr(rgrad, n).is_complex)
+# Stored, converted and compared, and little else.
+UNSIGNED = tuple(n for n in ALL if n in ("uint16", "uint32", "uint64"))
+INTEGERS = tuple(n for n in ALL if n not in (*FLOATS, *COMPLEX, *UNSIGNED, "bool"))
 # On every adapter; float64 needs one that has it.
-ON_WGPU = tuple(n for n in ALL if n != "float64")
+ON_WGPU = tuple(n for n in ALL if n not in ("float64", *COMPLEX, *UNSIGNED))
 
 
 def array(t: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import enum
 import inspect
 import itertools
 import types
@@ -34,7 +35,8 @@ def holds(value: Any, hint: Any) -> bool:
         if hasattr(hint, "_fields"):
             fields = typing.get_type_hints(hint)
             return isinstance(value, hint) and all(holds(getattr(value, name), kind) for name, kind in fields.items())
-        return type(value) is hint if hint in (bool, int, float, complex, str) else isinstance(value, hint)
+        exact = hint in (bool, int, float, complex, str) and not isinstance(value, enum.Enum)
+        return type(value) is hint if exact else isinstance(value, hint)
     if origin in (Union, types.UnionType):
         return any(holds(value, part) for part in parts)
     if origin is Literal:

@@ -313,13 +313,24 @@ def test_promotion_in_place(name: str, device: str) -> None:
 
 @pytest.mark.parametrize("a", dtypes.ALL)
 def test_result_type_and_promote_types(a: str) -> None:
-    wide = devices.widest(rgrad.get_default_device().type) == rgrad.float64
+    def name(f: Callable[[], Any]) -> str:
+        try:
+            return str(f()).rpartition(".")[2]
+        except RuntimeError:
+            return "RuntimeError"
+
+    for kind in ("tensor", "0-d"):
+        for number, value in (("bool", True), ("int", 1), ("float", 1.0), ("complex", 1j)):
+            x = rgrad.ones(1 if kind == "tensor" else (), dtype=getattr(rgrad, a), device="cpu")
+            assert (
+                name(lambda x=x, v=value: rgrad.result_type(x, v)) == PROMOTION["with_numbers"][f"{kind}:{a} {number}"]
+            )
     for b in dtypes.ALL:
-        want = getattr(rgrad, PROMOTION["types"][f"{a} {b}"])
-        assert rgrad.promote_types(getattr(rgrad, a), getattr(rgrad, b)) == want
-        if wide or b != "float64":
-            x, y = rgrad.ones(1, dtype=getattr(rgrad, a)), rgrad.ones(1, dtype=getattr(rgrad, b))
-            assert rgrad.result_type(x, y) == want
+        want = PROMOTION["types"][f"{a} {b}"]
+        assert name(lambda b=b: rgrad.promote_types(getattr(rgrad, a), getattr(rgrad, b))) == want
+        x, y = (rgrad.ones(1, dtype=getattr(rgrad, d), device="cpu") for d in (a, b))
+        assert name(lambda x=x, y=y: rgrad.result_type(x, y)) == want
+        assert name(lambda x=x, y=y: rgrad.result_type(x, y[0])) == PROMOTION["with_0-d"][f"{a} {b}"]
         assert rgrad.can_cast(getattr(rgrad, a), getattr(rgrad, b)) == PROMOTION["can_cast"][f"{a} {b}"]
 
 

@@ -115,8 +115,8 @@ def test_the_direct_call_gives_what_the_function_gives() -> None:
 def test_functions_of_the_python_layer_use_the_decorator() -> None:
     """Those that ask handlers themselves.
 
-    They are the decorator, users' own, ``grad`` and ``einsum``, whose tensors come in sequences, and forms made of
-    other functions.
+    They are the decorator, users' own, ``grad`` and ``einsum``, whose tensors come in sequences, forms made of
+    other functions, and operators of a library.
     """
 
     def asks(file: Path) -> bool:
@@ -128,6 +128,7 @@ def test_functions_of_the_python_layer_use_the_decorator() -> None:
         "rgrad._operation.overridable",
         "rgrad._functions.writes",
         "rgrad.autograd.backward",
+        "rgrad.library._operator",
         "rgrad.overrides",
     }
     covered = {name for name in F.__all__ if hasattr(getattr(F, name), "__wrapped__")}

@@ -208,3 +208,24 @@ def test_stand_ins_for_every_overridable_function() -> None:
 
     assert rgrad.add(Counted(), 2) == -1
     assert rgrad.nn.functional.relu(Counted()) == -1
+
+
+def test_a_mode_is_asked_about_functions_of_python() -> None:
+    """Those without a native function behind them, with plain tensors; a parameter may be called as the function is."""
+    seen: list[str] = []
+
+    class Seen(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    class Own(rgrad.Tensor):
+        pass
+
+    x = rgrad.ones(2)
+    with Seen():
+        F.pad(x, (1, 1))
+        rgrad.linalg.det(rgrad.eye(2))
+        F.gelu(x)
+    assert seen == ["pad", "eye", "det", "gelu"]
+    assert type(F.pad(x.as_subclass(Own), (1, 1))) is Own

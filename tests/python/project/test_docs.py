@@ -7,6 +7,7 @@ import gc
 import io
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from places import ROOT
 
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))]
 # What a page may leave out: code that starts a window, trains for minutes or needs what a reader has to bring.
-NOT_RUN = {"README.md": 0}
+# The program for several processes runs in tests/python/distributed.
+NOT_RUN = {"docs/in-torchs-place.md": 1, "docs/several-machines.md": 1}
+# Packages that a page's examples need, and rgrad itself does not.
+NEEDS = {"docs/onnx.md": ("onnx", "onnxruntime")}
 
 
 def marked(page: str) -> Any:
@@ -37,7 +41,10 @@ def _settings() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_settings")
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES])
-def test_examples(page: str) -> None:
+def test_examples(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for package in NEEDS.get(page, ()):
+        pytest.importorskip(package)
     scope: dict[str, Any] = {"__name__": "__example__"}
     for example in examples(page):
         if not example.run:

@@ -123,7 +123,8 @@ def returns(function: Any) -> str:
 
 def check_raises(lines: list[str]) -> None:
     for name, text in entries(lines).items():
-        kind = getattr(builtins, name, None) or next(v for k, v in EVERYTHING.items() if k.endswith(f".{name}"))
+        kind = getattr(builtins, name, None) or getattr(rgrad, name, None)
+        kind = kind or next(v for k, v in EVERYTHING.items() if k.endswith(f".{name}"))
         assert issubclass(kind, Exception)
         assert re.match(r"[A-Z`]", text), f"{name}: {text!r} begins with a small letter"
 

@@ -25,6 +25,8 @@ ROOMS = [
     "rgrad._runtime",
     "rgrad.__future__",
     "rgrad.version",
+    "rgrad.torch_version",
+    "rgrad.types",
     "rgrad.utils.hooks",
     "rgrad.utils._pytree",
     "rgrad._tensor",
@@ -39,17 +41,27 @@ ROOMS = [
     "rgrad.amp",
     "rgrad.special",
     "rgrad.linalg",
+    "rgrad.masked",
     "rgrad._files",
     "rgrad.serialization",
+    "rgrad.storage",
     "rgrad.hub",
     "rgrad._functions",
     # Layers and what trains them.
+    "rgrad.futures",
+    "rgrad.distributed",
     "rgrad.func",
+    "rgrad.utils._foreach_utils",
     "rgrad.utils._swap",
     "rgrad.nn",
+    "rgrad._utils",
+    "rgrad.fft",
+    "rgrad.signal",
     "rgrad.ops",
     "rgrad.distributions",
+    "rgrad.ao",
     "rgrad.optim",
+    "rgrad.distributed.optim",
     # Devices and settings.
     "rgrad.wgpu",
     "rgrad.memory",
@@ -58,14 +70,22 @@ ROOMS = [
     "rgrad.cuda",
     "rgrad.xpu",
     "rgrad.mps",
+    "rgrad.mtia",
     "rgrad.accelerator",
     "rgrad.backends",
-    "rgrad.jit",
     "rgrad.compiler",
+    "rgrad.package",
     "rgrad.multiprocessing",
-    "rgrad.distributed",
     # Tools.
     "rgrad.testing",
+    "rgrad.jit",
+    "rgrad._jit_internal",
+    "rgrad._vmap_internals",
+    "rgrad.__config__",
+    "rgrad.library",
+    "rgrad._custom_ops",
+    "rgrad._dynamo",
+    "rgrad._subclasses",
     "rgrad.profiler",
     "rgrad.utils",
     "rgrad.autograd._drawing",
@@ -73,7 +93,12 @@ ROOMS = [
     "rgrad.nn._summary",
     # The package itself, and then what uses it as a user does.
     "rgrad",
+    "rgrad.compat",
+    "rgrad.run",
     "rgrad.overrides",
+    "rgrad.fx",
+    "rgrad.export",
+    "rgrad.onnx",
     "rgrad.vision",
     "rgrad.utils.benchmark",
     "rgrad.utils.collect_env",
@@ -83,13 +108,19 @@ ROOMS = [
 
 # Private files at the top, and why they stand there.
 PRIVATE_FILES = {
+    "_custom_ops.py": "PyTorch's older name of `library`, which libraries import",
     "_construct.py": "pickles of tensors name it",
     "_core.pyi": "the stub of the native module",
+    "_jit_internal.py": "PyTorch's private name, which libraries import",
     "_tensor_str.py": "PyTorch's name of the options of printing",
+    "_utils.py": "PyTorch's private name, which libraries import",
+    "_vmap_internals.py": "PyTorch's private name, which libraries import",
 }
 PRIVATE_FOLDERS = {"_files", "_functions", "_operation", "_runtime", "_tensor", "_transforms"}
+# Packages that PyTorch has under these names.
+PYTORCH_FOLDERS = {"_dynamo", "_subclasses"}
 # Public files at the top that are no attributes of the package: they are run as `python -m rgrad.env`.
-COMMANDS = {"env", "profile"}
+COMMANDS = {"env", "profile", "run"}
 
 # What stands apart: each comes when the name here is first used. Nobody else imports it but the modules here.
 APART = {
@@ -207,11 +238,15 @@ def test_every_room_exists() -> None:
 def test_the_top_shows_what_a_user_imports() -> None:
     entries = [e for e in PACKAGE.iterdir() if e.name != "__pycache__" and not e.name.startswith(".")]
     private = [e for e in entries if e.name.startswith("_") and not e.name.startswith("__")]
-    assert {e.name for e in private if e.is_dir()} == PRIVATE_FOLDERS
+    assert {e.name for e in private if e.is_dir()} == PRIVATE_FOLDERS | PYTORCH_FOLDERS
     built = {e.name for e in private if e.name.startswith("_core.") and e.suffix in (".so", ".pyd", ".dylib")}
     assert {e.name for e in private if e.is_file()} - built == set(PRIVATE_FILES)
     public = {e.stem for e in entries if e not in private and e.stem != "__init__" and e.name != "py.typed"}
-    assert public - {"autograd"} == {*rgrad._MODULES, *COMMANDS} - {"_tensor_str"}  # type: ignore[attr-defined]
+    assert public - {"autograd"} == {
+        name
+        for name in (*rgrad._MODULES, *COMMANDS)
+        if name.startswith("__") or not name.startswith("_")  # type: ignore[attr-defined]
+    }
 
 
 @pytest.mark.parametrize("folder", sorted(PRIVATE_FOLDERS))

@@ -40,6 +40,7 @@ def names() -> dict[str, Any]:
     known |= {"Self": rgrad.Tensor, "EllipsisType": types.EllipsisType, "_return_types": return_types, "np": np}
     known |= {"Tensor": rgrad.Tensor, "Size": rgrad.Size, "_TensorsOrEdges": rgrad.Tensor, "_V": rgrad.Tensor}
     known["SupportsIndex"] = typing.SupportsIndex
+    known |= {"_TypedStorage": rgrad.storage.TypedStorage, "_UntypedStorage": rgrad.storage.UntypedStorage}
     for node in tree().body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
             assert node.value is not None
@@ -154,7 +155,7 @@ FUNCTION_CALLS = {
     "gru": "c.gru(r.ones(4, 1, 2), r.zeros(1, 1, 2), gates(3), False, 1, 0.0, False, False, False)",
     "gru_cell": "c.gru_cell(r.ones(1, 2), r.zeros(1, 2), r.ones(6, 2), r.ones(6, 2))",
     "hsplit": "c.hsplit(plane, 2)",
-    "imag": None,
+    "imag": "c.imag(r.ones(3, dtype=r.complex64))",
     "index_fill": "c.index_fill(x, 0, i, 1.0)",
     "lstm": "c.lstm(r.ones(4, 1, 2), [r.zeros(1, 1, 2)] * 2, gates(4), False, 1, 0.0, False, False, False)",
     "lstm_cell": "c.lstm_cell(r.ones(1, 2), (r.zeros(1, 2), r.zeros(1, 2)), r.ones(8, 2), r.ones(8, 2))",
@@ -169,6 +170,8 @@ FUNCTION_CALLS = {
     "set_rng_state": "c.set_rng_state(c.get_rng_state())",
     "upsample": "c.upsample(line, 3, 'linear')",
     "vsplit": "c.vsplit(plane, [1])",
+    "view_as_complex": "c.view_as_complex(r.ones(3, 2))",
+    "view_as_real": "c.view_as_real(r.ones(3, dtype=r.complex64))",
 }
 METHOD_CALLS = {
     "__format__": "r.tensor(1.5).__format__('.2f')",
@@ -189,7 +192,9 @@ METHOD_CALLS = {
     "index_fill_": "x.clone().index_fill_(0, i, 1.0)",
     "index_reduce": "x.index_reduce(0, i, x[:2], 'amax')",
     "index_reduce_": "x.clone().index_reduce_(0, i, x[:2], 'amax')",
+    "istft": "r.ones(16).stft(4, return_complex=True).istft(4)",
     "lu_solve": "x.lu_solve(*r.linalg.lu_factor(x))",
+    "ormqr": "x.ormqr(r.geqrf(x).tau, x)",
     "masked_fill": "x.masked_fill(x > 1, 0.0)",
     "masked_fill_": "x.clone().masked_fill_(x > 1, 0.0)",
     "register_hook": "w.register_hook(abs)",
@@ -197,9 +202,11 @@ METHOD_CALLS = {
     "retain_grad": "w.retain_grad()",
     "scatter": "x.scatter(0, i[None], 1.0)",
     "scatter_": "x.clone().scatter_(0, i[None], x)",
+    "stft": "r.ones(16).stft(4, return_complex=True)",
     "vsplit": "plane.vsplit([1])",
     # Always errors.
-    **dict.fromkeys(("__delitem__", "cuda", "pin_memory", "xpu")),
+    **dict.fromkeys(("__delitem__", "cuda", "pin_memory", "xpu", "eig", "lstsq", "reinforce", "solve", "symeig")),
+    "resize": "x.resize(x.numel())",
 }
 
 
@@ -243,21 +250,34 @@ def test_methods_give_what_the_stub_says() -> None:
 
 
 PYTHON_CALLS: dict[str, str | None] = {
+    # Always errors.
+    **dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig")),
+    "_check_tensor_all": "r._check_tensor_all(x > -100)",
     "alias_copy": "r.alias_copy(x)",
     "as_strided_copy": "r.as_strided_copy(x, (2,), (1,))",
+    "asarray": "r.asarray([1.0, 2.0])",
     "detach_copy": "r.detach_copy(x)",
     "diagonal_copy": "r.diagonal_copy(x)",
     "expand_copy": "r.expand_copy(v, (2, 3))",
+    "from_dlpack": "r.from_dlpack(x)",
+    "from_file": "r.from_file('/dev/null', size=0)",
+    "frombuffer": "r.frombuffer(bytearray(8), dtype=r.float32)",
     "histogramdd": "r.histogramdd(x, [2, 2, 2])",
     "index_reduce": "r.index_reduce(x, 0, i, x[:2], 'amax')",
+    "istft": "r.istft(r.stft(r.ones(16), 4, return_complex=True), 4)",
+    "linalg.ldl_solve": "r.linalg.ldl_solve(*r.linalg.ldl_factor(x), x)",
     "linalg.lu_solve": "r.linalg.lu_solve(*r.linalg.lu_factor(x), x)",
     "linalg.tensorinv": "r.linalg.tensorinv(r.eye(4).reshape(2, 2, 4), 2)",
+    "lobpcg": "r.lobpcg(r.eye(6))",
     "lu_solve": "r.lu_solve(x, *r.linalg.lu_factor(x))",
+    "ormqr": "r.ormqr(x, r.geqrf(x).tau, x)",
     "lu_unpack": "r.lu_unpack(*r.linalg.lu_factor(x))",
     "permute_copy": "r.permute_copy(x, (1, 0))",
     "range": "r.range(0, 2)",
     "select_copy": "r.select_copy(x, 0, 1)",
     "split_copy": "r.split_copy(x, 1)",
+    "split_with_sizes_copy": "r.split_with_sizes_copy(x, [len(x)])",
+    "stft": "r.stft(r.ones(16), 4, return_complex=True)",
     "squeeze_copy": "r.squeeze_copy(x)",
     "t_copy": "r.t_copy(x)",
     "transpose_copy": "r.transpose_copy(x, 0, 1)",
@@ -273,7 +293,8 @@ def python_functions() -> dict[str, Any]:
     found = {}
     for name in sorted({*dir(rgrad)} - {*dir(_core)}):
         value = getattr(rgrad, name)
-        if inspect.isfunction(value) and not name.endswith("_"):
+        # Those of lists take whatever the function of one tensor takes.
+        if inspect.isfunction(value) and not name.endswith("_") and not name.startswith("_foreach"):
             found[name] = value
     for module in (rgrad.linalg, rgrad.special):
         for name in module.__all__:
@@ -289,7 +310,7 @@ def test_properties_give_what_the_stub_says() -> None:
     found, seen = [], set()
     for name, node in properties().items():
         kind = eval(ast.unparse(node.returns), names()) if node.returns is not None else None
-        for tensor in (leaf, made, rgrad.ones(2)):
+        for tensor in (leaf, made, rgrad.ones(2), rgrad.ones(2, dtype=rgrad.complex64)):
             try:
                 value = getattr(tensor, name)
             except RuntimeError:
@@ -298,8 +319,7 @@ def test_properties_give_what_the_stub_says() -> None:
             if not holds(value, kind):
                 found.append(f"{name}: {type(value)}, not {kind}")
     assert found == []
-    # There are no complex tensors.
-    assert set(properties()) - seen == {"imag"}
+    assert set(properties()) == seen
 
 
 def test_what_the_package_has_is_in_its_stub() -> None:

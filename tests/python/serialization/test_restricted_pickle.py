@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 import rgrad
+from container_writer import container
 from rgrad import nn, serialization
 from rgrad._files import safe_globals
 from rgrad._files.archive import StoredArchive
@@ -252,6 +253,8 @@ def test_what_a_function_makes_anew_is_written_to() -> None:
         "a counter of an iterable": [named(collections.Counter), b"]\x85R"],
         "a tensor": [named(rgrad.Tensor), b"J\xff\xff\xff\x7f\x85R"],
         "a new tensor": [named(rgrad.Tensor), b"J\xff\xff\xff\x7f\x85\x81"],
+        "items of a storage": [b"ctorch.storage\nUntypedStorage\n)RK\x00K\x01s"],
+        "many items of a storage": [b"ctorch.storage\nUntypedStorage\n)R(K\x00K\x01u"],
         "a size of no numbers": [named(rgrad.Size), b"N\x85\x85R"],
         "a device of no name": [named(rgrad.device), b"K\x01\x85R"],
         "an unknown device": [named(rgrad.device), b"\x8c\x02xy\x85R"],
@@ -431,9 +434,7 @@ def test_errors_of_allowed_classes_are_theirs() -> None:
 
 
 def test_damage_of_a_file_with_objects_is_damage() -> None:
-    whole = io.BytesIO()
-    rgrad.save([Plain(a=rgrad.ones(2))], whole)
-    with zipfile.ZipFile(whole) as archive:
+    with zipfile.ZipFile(container([Plain(a=rgrad.ones(2))])) as archive:
         data = archive.read("objects/0")
     for end in range(1, len(data)):
         with pytest.raises((RuntimeError, pickle.UnpicklingError)):

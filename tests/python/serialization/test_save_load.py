@@ -75,10 +75,12 @@ def test_structures() -> None:
     assert math.copysign(1, through(-0.0)) == -1
 
 
-def test_defaultdict_becomes_a_dict() -> None:
+def test_defaultdicts_of_plain_classes() -> None:
     table = defaultdict(dict)
     table["a"]["b"] = 1
-    assert through(table) == {"a": {"b": 1}}
+    back = through(table)
+    assert back == {"a": {"b": 1}}
+    assert back["c"] == {}
 
 
 def test_requires_grad_and_parameters() -> None:
@@ -152,8 +154,6 @@ def test_objects_that_cannot_be_pickled_are_refused_before_the_file_is_touched(o
     with pytest.raises((pickle.PicklingError, AttributeError, TypeError)) as caught:
         rgrad.save(obj, path)
     assert re.search(f"save: got .*{said}", caught.value.__notes__[0])
-    with pytest.raises(TypeError, match="save: got a key of type"):
-        rgrad.save({Thing: 1}, path)
     assert path.read_bytes() == before
 
 
@@ -166,8 +166,7 @@ def pickled(obj):
         with pytest.raises(pickle.UnpicklingError, match=r"Weights only load failed: .*weights_only=False"):
             rgrad.load(file, **options)
     file.seek(0)
-    with pytest.warns(UserWarning, match="only files that you trust"):
-        return rgrad.load(file, weights_only=False)
+    return rgrad.load(file, weights_only=False)
 
 
 def test_whole_modules_need_trust() -> None:
@@ -228,14 +227,15 @@ def test_files_with_objects_run_nothing_without_trust(tmp_path: Path) -> None:
 def test_objects_that_contain_themselves() -> None:
     loop: list = []
     loop.append(loop)
-    with pytest.raises(ValueError, match="contains itself"):
-        rgrad.save(loop, io.BytesIO())
+    back = through(loop)
+    assert back[0] is back
     shared = [1]
-    assert through([shared, shared]) == [[1], [1]]
+    first, second = through([shared, shared])
+    assert first is second
     deep: list = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(ValueError, match="nested more than"):
+    with pytest.raises(RecursionError, match="nested too deeply"):
         rgrad.save(deep, io.BytesIO())
     while deep:
         deep = deep[0]
@@ -330,7 +330,11 @@ def test_other_peoples_files(tmp_path: Path) -> None:
     path = tmp_path / "torch.pt"
     with zipfile.ZipFile(path, "w") as out:
         out.writestr("archive/data.pkl", b"\x80\x02.")
-    with pytest.raises(RuntimeError, match="looks like a PyTorch file"):
+    with pytest.raises(RuntimeError, match="is damaged: Malformed"):
+        rgrad.load(path)
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("words/list.txt", b"abc")
+    with pytest.raises(RuntimeError, match="is not a file written by save: got a zip archive without data.pkl"):
         rgrad.load(path)
     with pytest.raises(FileNotFoundError):
         rgrad.load(tmp_path / "missing.pt")

@@ -69,7 +69,7 @@ class Broken:
         add = StoredArchive.add
 
         def broken(archive: StoredArchive, name: str, data: Any) -> None:
-            if name == "tensors/1":
+            if name == "archive/data/1":
                 raise error
             add(archive, name, data)
 
@@ -104,7 +104,7 @@ add = StoredArchive.add
 def deadly(archive, name, data):
     add(archive, name, data)
     archive._file.flush()
-    if name == "tensors/0":
+    if name == "archive/data/0":
         os.kill(os.getpid(), signal.SIGKILL)
 StoredArchive.add = deadly
 rgrad.save([rgrad.zeros(1000), rgrad.ones(1)], sys.argv[1])

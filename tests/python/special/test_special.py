@@ -115,8 +115,17 @@ def test_incomplete_gamma() -> None:
     order = rgrad.tensor([0.7, 2.5, 6.0], dtype=rgrad.float64)
     assert rgrad.autograd.gradcheck(lambda t: special.gammainc(order, t), leaf)
     assert rgrad.autograd.gradgradcheck(lambda t: special.gammaincc(order, t), leaf)
-    with pytest.raises(NotImplementedError, match="not implemented"):
-        special.gammainc(leaf, order).sum().backward()
+    for name in ("gammainc", "gammaincc"):
+        order = rgrad.tensor([0.7, 2.5, 6.0, 250.0], dtype=rgrad.float64, requires_grad=True)
+        end = rgrad.tensor([0.9, 2.0, 9.0, 260.0], dtype=rgrad.float64, requires_grad=True)
+        assert rgrad.autograd.gradcheck(getattr(special, name), (order, end), check_forward_ad=True)
+        (slope,) = rgrad.autograd.grad(getattr(special, name)(order, end).sum(), order, create_graph=True)
+        with pytest.raises(NotImplementedError, match="_standard_gamma_grad"):
+            slope.sum().backward()
+    ends = rgrad.tensor([0.0, float("inf")], dtype=rgrad.float64)
+    at = rgrad.tensor([0.5, 2.0], dtype=rgrad.float64, requires_grad=True)
+    special.gammainc(at, ends).sum().backward()
+    assert at.grad.tolist() == [0.0, 0.0]
 
 
 def test_zeta_and_mvlgamma() -> None:

@@ -119,7 +119,9 @@ def test_every_pointwise_row_is_in_the_table() -> None:
     """Under its own name, with a number or `_each` behind it, or as another name of one that is there."""
     there = {row_of(name) for name in CALLS}
     there |= {name.rpartition("_")[0] for name in there}
-    left = set(_core.pointwise_names) - there
+    # The host computes these: tests of special functions take the device, too.
+    by_host = {"lgamma", "digamma", "igamma", "igammac", "erfinv", "i0"}
+    left = set(_core.pointwise_names) - there - by_host
 
     def told(name: str) -> str:
         return getattr(_core, name).__doc__.partition("\n\n")[2]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Node, Tensor
+from ..._tensor.natives import memory_of
 
 # The drawing's own limit, far above what can be read: see `draw`.
 MOST_NODES = 5_000_000
@@ -135,8 +136,7 @@ def _tensors_in(value: Any) -> Iterable[Tensor]:
 
 def _storage(tensor: Tensor) -> int:
     try:
-        storage: Any = tensor.untyped_storage()
-        number: int = storage._cdata
+        number: int = memory_of(tensor)._cdata
     except (RuntimeError, NotImplementedError):
         return id(tensor)
     return number
@@ -152,6 +152,8 @@ def norm_of(tensor: Tensor | None) -> float | None:
     if tensor is None or tensor.is_meta:
         return None
     value = tensor.detach()
+    if value.is_complex():
+        value = value.abs()
     return float(value.float().norm()) if value.dtype.is_floating_point else None
 
 

@@ -35,10 +35,14 @@ def gradcheck(
     Entries may differ by ``atol + rtol * |numerical|``; the defaults let an error of 0.1 % pass, and smaller tolerances
     (``rtol=1e-5``) work for most float64 functions.
 
-    The function is differentiated as given. Differences are taken in float64 on the CPU: if an input has less precision
-    or lies on another device, the function is run again on float64 copies of all its floating point inputs there, and
-    rounding of the low precision gradients is allowed for. Where the function does not take these or does not answer in
-    float64, differences are taken in its own precision on its own device, with a warning.
+    Of complex numbers both parts are checked, by the convention of PyTorch: the gradient of a real number s by
+    z = x + iy is ds/dx + i ds/dy, the conjugate Wirtinger derivative. Of complex outputs first the imaginary parts are
+    taken as the outputs, then the real ones; of forward mode likewise the parts of the inputs.
+
+    The function is differentiated as given. Differences are taken in float64 or complex128 on the CPU: if an input has
+    less precision or lies on another device, the function is run again on such copies of all its floating point inputs
+    there, and rounding of the low precision gradients is allowed for. Where the function does not take these or does
+    not answer in double precision, differences are taken in its own precision on its own device, with a warning.
 
     Args:
         func: A function that takes tensors and gives a tensor or a tuple of tensors.
@@ -210,5 +214,7 @@ def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
 
     shape = tuple(out.shape)
     values = np.random.default_rng(seed).uniform(-1, 1, (*shape, 2) if spread else shape)
+    if out.dtype.is_complex:
+        values = values + 1j * np.random.default_rng([seed, 1]).uniform(-1, 1, values.shape)
     made = _core.from_numpy(np.asarray(values)).to(out.dtype).to(out.device)
     return _core._require_grad((made[..., 0] if spread else made).detach())

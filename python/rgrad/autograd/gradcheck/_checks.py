@@ -1,6 +1,5 @@
 """The checks of one function, one after the other; the first that fails raises GradcheckError or BadGradient."""
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _core
 from ..._core import Tensor
 from ..function import Function
+from ._compare import check_direction, check_entries
 from ._error import GradcheckError
 from ._jacobian import (
     FiniteDifferences,
@@ -16,17 +16,14 @@ from ._jacobian import (
     as_tuple,
     check_gradient,
     cotangent_of,
+    is_differentiable,
     nondeterminism,
-    quasi_random,
+    parts_of,
     vjp,
 )
 
 if TYPE_CHECKING:
     from ._jacobian import Matrix
-
-# Analytical gradients of float32 functions carry rounding errors of this many units of the largest entry.
-_ROUNDING_UNITS = 64
-_MAX_PROBED = 64
 
 
 def check(
@@ -49,19 +46,19 @@ def check(
     chosen = [i for i, out in enumerate(func_out) if out.requires_grad]
     outputs = [func_out[i] for i in chosen]
     # Without differentiable outputs all floating point ones must be constant.
-    watched = chosen or [i for i, out in enumerate(func_out) if out.is_floating_point()]
-    numeric = FiniteDifferences(func, inputs, wanted, watched, [func_out[i].numel() for i in watched], eps)
+    watched = chosen or [i for i, out in enumerate(func_out) if is_differentiable(out)]
+    numeric = FiniteDifferences(func, inputs, wanted, watched, [func_out[i] for i in watched], eps)
     if numeric.low_precision and not numeric.promoted:
-        low = next(i for i in wanted if inputs[i].dtype != _core.float64)
+        low = next(i for i in wanted if inputs[i].dtype not in (_core.float64, _core.complex128))
         warnings.warn(
             f"Input #{low} requires gradient and is not a double precision floating point or complex. This check will "
-            f"likely fail: differences cannot be taken in float64 for this function ({numeric.obstacle}).",
+            f"likely fail: differences cannot be taken in double precision for this function ({numeric.obstacle}).",
             stacklevel=4,
         )
     if not outputs:
         _check_constant(numeric)
         return
-    check = _check_direction if fast_mode else _check_entries
+    check = check_direction if fast_mode else check_entries
     limits = (atol, rtol, nondet_tol)
     if backward:
         for output in outputs:
@@ -84,6 +81,8 @@ class BackwardDerivatives:
     """The derivatives of some outputs by some inputs, by backward passes."""
 
     name = ""
+    # Of complex outputs each part is one real function.
+    split_by_output = True
 
     def __init__(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], check_dtypes: bool) -> None:
         self.outputs, self.inputs, self.check_dtypes = outputs, inputs, check_dtypes
@@ -92,20 +91,19 @@ class BackwardDerivatives:
         """For each output a matrix for each input."""
         return [analytical(output, self.inputs, self.check_dtypes) for output in self.outputs]
 
-    def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list[float]]:
-        """``vᵀ J u`` for each output with its v and each input with its u."""
+    def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list["Matrix"]]:
+        """``U J V`` for each output with its columns V and each input with its rows U."""
         import numpy as np
 
         found = []
         for output, v in zip(self.outputs, vs, strict=True):
-            row = []
-            cotangent = cotangent_of(v, output)
-            for u, x, g in zip(us, self.inputs, vjp(output, self.inputs, cotangent), strict=True):
-                a = 0.0
-                if g is not None:
-                    check_gradient(g, x, self.check_dtypes)
-                    a = float(np.vdot(array_of(g).astype(np.float64, copy=False), u))
-                row.append(a)
+            row = [np.zeros((u.shape[0], v.shape[1])) for u in us]
+            for k in range(v.shape[1]):
+                cotangent = cotangent_of(np.ascontiguousarray(v[:, k]), output)
+                for a, u, x, g in zip(row, us, self.inputs, vjp(output, self.inputs, cotangent), strict=True):
+                    if g is not None:
+                        check_gradient(g, x, self.check_dtypes)
+                        a[:, k] = u @ parts_of(g, x.dtype.is_complex)
             found.append(row)
         return found
 
@@ -146,104 +144,6 @@ def _check_reentrant(output: Tensor, inputs: Sequence[Tensor], nondet_tol: float
             "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
             f"different values: they differ by {difference:g}. The tolerance for nondeterminism was {nondet_tol}."
         )
-
-
-def _slack(numeric: FiniteDifferences, numerical: "Matrix") -> float:
-    """How much rounding of low precision gradients may add to an error."""
-    import numpy as np
-
-    if not numeric.low_roundoff or not numerical.size:
-        return 0.0
-    largest = float(np.abs(numerical).max())
-    return _ROUNDING_UNITS * numeric.low_roundoff * largest if np.isfinite(largest) else 0.0
-
-
-def _check_entries(numeric: FiniteDifferences, found: Any, limits: tuple[float, float, float]) -> None:
-    import numpy as np
-
-    atol, rtol, nondet_tol = limits
-    per_output = numeric.jacobians()
-    for o, row in enumerate(found.jacobians()):
-        for i, a in enumerate(row):
-            n = per_output[o][i]
-            with np.errstate(all="ignore"):
-                allowed = atol + rtol * np.abs(n) + _slack(numeric, n)
-                fine = (a == n) | (np.abs(a - n) <= allowed)
-            if not fine.all():
-                raise _mismatch(numeric, found, o, i, a, n, allowed, nondet_tol)
-
-
-def _mismatch(
-    numeric: FiniteDifferences,
-    found: Any,
-    o: int,
-    i: int,
-    a: "Matrix",
-    n: "Matrix",
-    allowed: "Matrix",
-    nondet_tol: float,
-) -> GradcheckError:
-    import numpy as np
-
-    from ._diagnosis import FORMULA, diagnose, worst_entry
-
-    row, column = worst_entry(a, n, allowed)
-    limit = float(allowed[row, column])
-    verdict, evidence = diagnose(numeric, i, o, row, column, a, n, limit, nondet_tol)
-    if verdict == FORMULA and np.isnan(a[row, column]):
-        # nan spreads along a row: look for the entry where the function itself is at fault.
-        for other in np.flatnonzero(np.isnan(a[row]))[:_MAX_PROBED]:
-            other_verdict, other_evidence = diagnose(numeric, i, o, row, int(other), a, n, limit, nondet_tol)
-            if other_verdict != FORMULA:
-                column, verdict, evidence = int(other), other_verdict, other_evidence
-                break
-    input_index = tuple(int(k) for k in np.unravel_index(row, numeric.arrays[i].shape))
-    output_index = tuple(int(k) for k in np.unravel_index(column, tuple(found.outputs[o].shape)))
-    got, want = float(a[row, column]), float(n[row, column])
-    error = GradcheckError(
-        f"Jacobian {found.name}mismatch for output {o} with respect to input {i},\n"
-        f"numerical:{_shown(n)}\nanalytical:{_shown(a)}\n"
-        f"worst entry: output{list(output_index)} with respect to input{list(input_index)}: "
-        f"analytical {got:.10g}, numerical {want:.10g}, difference {abs(got - want):.3g}, allowed {limit:.3g}\n"
-        f"verdict: {verdict} ({evidence})"
-    )
-    error.output_idx, error.input_idx = o, i
-    error.output_index, error.input_index = output_index, input_index
-    error.analytical, error.numerical, error.verdict = got, want, verdict
-    return error
-
-
-def _shown(matrix: "Matrix") -> Tensor:
-    import numpy as np
-
-    return _core.from_numpy(np.ascontiguousarray(matrix))
-
-
-def _check_direction(numeric: FiniteDifferences, found: Any, limits: tuple[float, float, float]) -> None:
-    """Compare ``vᵀ J u`` for one irregular u per input and v per output (both positive, of length 1)."""
-
-    def unit(seed: int, shape: tuple[int, ...]) -> Any:
-        drawn = quasi_random(seed, math.prod(shape))
-        return (drawn / max(math.sqrt(float(drawn @ drawn)), 1e-300)).reshape(shape)
-
-    atol, rtol, _ = limits
-    us = [unit(i, array.shape) for i, array in enumerate(numeric.arrays)]
-    vs = [unit(len(us) + o, (size,)) for o, size in enumerate(numeric.sizes)]
-    moved = [numeric.directional(i, u) for i, u in enumerate(us)]
-    for o, (v, row) in enumerate(zip(vs, found.along(us, vs), strict=True)):
-        for i, (u, a) in enumerate(zip(us, row, strict=True)):
-            n = float(moved[i][o] @ v)
-            rounding = _ROUNDING_UNITS * numeric.low_roundoff * abs(n)
-            # Errors of atol in every entry add up to this.
-            limit = atol * float(u.sum()) * float(v.sum()) + rtol * abs(n) + rounding
-            if not abs(a - n) <= limit:
-                _check_entries(numeric, found, limits)
-                raise GradcheckError(
-                    f"Jacobian {found.name}mismatch for output {o} with respect to input {i},\n"
-                    f"numerical:{n:.10g}\nanalytical:{a:.10g}\n"
-                    "along a random direction. Fast gradcheck failed but element-wise differences are small. "
-                    "This means that the test might've passed in slow_mode!"
-                )
 
 
 def _check_zero_cotangent(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:

@@ -1,6 +1,7 @@
 """Why two derivatives disagree: looks at the function around the entry where they disagree most."""
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._jacobian import FiniteDifferences
@@ -42,7 +43,7 @@ def diagnose(
 ) -> tuple[str, str]:
     """A verdict (one of the four above) about one entry, and a sentence of evidence.
 
-    ``row`` and ``column`` are the flat positions in the input and in the output.
+    ``row`` and ``column`` are the flat positions in the parts of the input and of the output.
     """
     import numpy as np
 
@@ -88,7 +89,7 @@ def diagnose(
                 f"the numerical value is {given.centre:.10g} over a step of {eps:g}, but {other.centre:.10g} over "
                 f"{other.step:g}, which agrees; give another eps"
             )
-    return FORMULA, _pattern(analytical, numerical)
+    return FORMULA, _pattern(analytical, numerical, numeric.complex_inputs[which], numeric.complex_outputs[output])
 
 
 class _Slopes:
@@ -115,7 +116,7 @@ def _slopes_around(at: Any, here: float, step: float, roundoff: float) -> _Slope
     return _Slopes(step, (down - here) / down_step, (up - here) / up_step, noise)
 
 
-def _pattern(analytical: "Matrix", numerical: "Matrix") -> str:
+def _pattern(analytical: "Matrix", numerical: "Matrix", complex_input: bool, complex_output: bool) -> str:
     """What the whole matrix says about a wrong formula."""
     import numpy as np
 
@@ -132,8 +133,28 @@ def _pattern(analytical: "Matrix", numerical: "Matrix") -> str:
     middle = (low + high) / 2
     if high - low <= 1e-5 * abs(middle):
         return f"the analytical gradient is {middle:.6g} times the numerical one in all {ratios.size} entries"
-    if analytical.shape[0] == analytical.shape[1] and np.allclose(analytical.T, numerical, rtol=1e-4, atol=1e-6 * top):
+    if any(_agree(turned, numerical, top) for turned in _conjugates(analytical, complex_input, complex_output)):
+        return "the analytical gradient has a conjugate too many or too few"
+    if analytical.shape[0] == analytical.shape[1] and _agree(analytical.T, numerical, top):
         return "the analytical gradient is the transpose of the numerical one"
     with np.errstate(all="ignore"):
         bad = np.abs(analytical - numerical) > 1e-4 * np.maximum(np.abs(numerical), 1e-3 * top)
     return f"{int(bad.sum())} of {bad.size} entries differ by more than 1e-4 of their size"
+
+
+def _agree(a: "Matrix", b: "Matrix", top: float) -> bool:
+    import numpy as np
+
+    return np.allclose(a, b, rtol=1e-4, atol=1e-6 * top)
+
+
+def _conjugates(matrix: "Matrix", complex_input: bool, complex_output: bool) -> Iterator["Matrix"]:
+    """The matrix with the imaginary parts of the input, the output, or both negated."""
+    for by_input, by_output in ((True, False), (False, True), (True, True)):
+        if by_input <= complex_input and by_output <= complex_output:
+            turned = matrix.copy()
+            if by_input:
+                turned[1::2] *= -1
+            if by_output:
+                turned[:, 1::2] *= -1
+            yield turned

@@ -11,7 +11,7 @@ class GradcheckError(RuntimeError):
         input_idx: Which input, among those that are differentiable.
         output_index: The index of the worst entry in the output.
         input_index: The index of the worst entry in the input.
-        analytical: The engine's value of that entry.
+        analytical: The engine's value of that entry, complex where one of a complex number is compared.
         numerical: Its value by differences.
         verdict: What is wrong, in words.
 
@@ -31,8 +31,8 @@ class GradcheckError(RuntimeError):
     input_idx: int | None = None
     output_index: tuple[int, ...] | None = None
     input_index: tuple[int, ...] | None = None
-    analytical: float | None = None
-    numerical: float | None = None
+    analytical: float | complex | None = None
+    numerical: float | complex | None = None
     verdict: str | None = None
 
 

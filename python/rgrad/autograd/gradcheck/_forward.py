@@ -10,7 +10,7 @@ from .._batched import stacked
 from ..backward import grad
 from ..forward_ad import dual_level, make_dual, unpack_dual
 from ._error import BadGradient
-from ._jacobian import array_of, as_tuple, cotangent_of, quasi_random
+from ._jacobian import as_tuple, cotangent_of, is_differentiable, part_count, parts_of, quasi_random
 
 if TYPE_CHECKING:
     from ._jacobian import Matrix
@@ -49,6 +49,8 @@ class ForwardDerivatives:
     """The derivatives of some outputs by some inputs, by forward mode."""
 
     name = "computed with forward mode "
+    # Each part of a complex input is one direction.
+    split_by_output = False
 
     def __init__(
         self,
@@ -61,7 +63,7 @@ class ForwardDerivatives:
         self.fn, self.inputs, self.wanted, self.chosen, self.outputs = fn, inputs, wanted, chosen, outputs
 
     def _push_forward(self, which: int, direction: Any) -> list[Any]:
-        """The tangents of the outputs, flat arrays, for the direction (a float64 array) in one input.
+        """The parts of the tangents of the outputs for the direction (parts, too) in one input.
 
         The tangents of the other inputs are zero.
         """
@@ -78,14 +80,14 @@ class ForwardDerivatives:
             for o, like in zip(self.chosen, self.outputs, strict=True):
                 moved = unpack_dual(outs[o]).tangent
                 if moved is None:
-                    found.append(np.zeros(like.numel()))
+                    found.append(np.zeros(part_count(like)))
                     continue
                 if moved.shape != like.shape or moved.dtype != like.dtype:
                     raise BadGradient(
                         f"Forward AD gradient has incorrect size or dtype: got {tuple(moved.shape)} of "
                         f"{moved.dtype} for an output of {tuple(like.shape)} of {like.dtype}"
                     )
-                found.append(array_of(moved).reshape(-1).astype(np.float64))
+                found.append(parts_of(moved).astype(np.float64))
         return found
 
     def jacobians(self) -> list[list["Matrix"]]:
@@ -94,28 +96,27 @@ class ForwardDerivatives:
 
         per_input = []
         for k in self.wanted:
-            shape = tuple(self.inputs[k].shape)
-            size = self.inputs[k].numel()
-            matrices = [np.zeros((size, out.numel())) for out in self.outputs]
+            size = part_count(self.inputs[k])
+            matrices = [np.zeros((size, part_count(out))) for out in self.outputs]
             direction = np.zeros(size)
             for j in range(size):
                 direction[j] = 1.0
-                for matrix, column in zip(
-                    matrices, self._push_forward(k, direction.reshape(shape).copy()), strict=True
-                ):
+                for matrix, column in zip(matrices, self._push_forward(k, direction.copy()), strict=True):
                     matrix[j] = column
                 direction[j] = 0.0
             per_input.append(matrices)
         return [list(row) for row in zip(*per_input, strict=True)]
 
-    def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list[float]]:
-        """``vᵀ J u`` for each output with its v and each input with its u."""
-        per_input = [self._push_forward(k, u) for k, u in zip(self.wanted, us, strict=True)]
-        return [[float(pushed[o] @ v) for pushed in per_input] for o, v in enumerate(vs)]
+    def along(self, us: Sequence[Any], vs: Sequence[Any]) -> list[list["Matrix"]]:
+        """``U J V`` for each output with its columns V and each input with its rows U."""
+        import numpy as np
+
+        per_input = [[self._push_forward(k, u) for u in rows] for k, rows in zip(self.wanted, us, strict=True)]
+        return [[np.array([column[o] @ v for column in pushed]) for pushed in per_input] for o, v in enumerate(vs)]
 
 
 def _direction(x: Tensor, seed: int) -> Tensor:
-    return cotangent_of(2 * quasi_random(seed, x.numel()) - 1, x)
+    return cotangent_of(2 * quasi_random(seed, part_count(x)) - 1, x)
 
 
 def check_undefined_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> None:
@@ -131,7 +132,7 @@ def check_undefined_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> N
                         args[k] = make_dual(args[k], _direction(args[k], k))
                     elif zero:
                         args[k] = make_dual(args[k], _core.zeros_like(args[k]))
-                outs = [o for o in as_tuple(fn(*args)) if isinstance(o, Tensor) and o.is_floating_point()]
+                outs = [o for o in as_tuple(fn(*args)) if is_differentiable(o)]
                 found.append([unpack_dual(o).tangent for o in outs])
         for o, (with_zero, without) in enumerate(zip(*found, strict=True)):
             if with_zero is not None and without is not None and not _close(with_zero, without):
@@ -144,11 +145,13 @@ def check_undefined_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> N
 def _close(a: Tensor, b: Tensor) -> bool:
     import numpy as np
 
-    x, y = array_of(a).astype(np.float64), array_of(b).astype(np.float64)
+    x, y = parts_of(a).astype(np.float64), parts_of(b).astype(np.float64)
     # Sums over a batch may be rounded in another order.
-    rough = a.dtype != _core.float64
-    return x.shape == y.shape and bool(
-        np.allclose(x, y, rtol=1e-3 if rough else 1e-5, atol=1e-4 if rough else 1e-8, equal_nan=True)
+    rough = a.dtype not in (_core.float64, _core.complex128)
+    return (
+        a.shape == b.shape
+        and x.shape == y.shape
+        and bool(np.allclose(x, y, rtol=1e-3 if rough else 1e-5, atol=1e-4 if rough else 1e-8, equal_nan=True))
     )
 
 
@@ -175,7 +178,7 @@ def check_batched_tangents(fn: Callable[..., Any], inputs: Sequence[Any]) -> Non
             with dual_level():
                 args = [_detached(y) for y in inputs]
                 args[which] = make_dual(args[which], tangent)
-                outs = [unpack_dual(o) for o in as_tuple(fn(*args)) if isinstance(o, Tensor) and o.is_floating_point()]
+                outs = [unpack_dual(o) for o in as_tuple(fn(*args)) if is_differentiable(o)]
                 return tuple(
                     _core.zeros_like(primal).detach() if tangent is None else tangent.detach()
                     for primal, tangent in outs

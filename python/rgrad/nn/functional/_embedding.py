@@ -227,6 +227,11 @@ def embedding_bag(
             f"'per_sample_weights'; but type {type_name(weight.dtype)} does not equal "
             f"{type_name(per_sample_weights.dtype)}"
         )
+    if weight.dtype.is_complex:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {type_name(weight.dtype)} instead (while checking arguments for embedding_bag)"
+        )
     count = weight.size(0)
     if padding_idx is not None:
         if not -count <= padding_idx < count:

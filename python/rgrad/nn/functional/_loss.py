@@ -361,6 +361,8 @@ def kl_div(
     """
     if _core._autocasts():
         input, target = _core._autocast_widened(input, target)
+    if input.is_complex() or target.is_complex():
+        raise RuntimeError("kl_div: Complex inputs not supported.")
     batchmean = reduction == "batchmean"
     if reduction == "mean":
         warnings.warn(

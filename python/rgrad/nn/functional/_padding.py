@@ -1,5 +1,6 @@
 """Padding in all modes."""
 
+import operator
 from collections.abc import Sequence
 
 from ... import _core
@@ -26,7 +27,7 @@ def _laid_out_as(input: Tensor, result: Tensor) -> Tensor:
     return result.contiguous(memory_format=_format_of(input))
 
 
-def _constant(input: Tensor, pad: Sequence[int], value: float) -> Tensor:
+def _constant(input: Tensor, pad: Sequence[int], value: float | complex) -> Tensor:
     ndim = input.dim()
     sides = {ndim - 1 - i: (pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)}
     result = input
@@ -165,6 +166,39 @@ def _check_circular(d: int, size: int, before: int, after: int) -> None:
         raise RuntimeError(
             f"Padding value causes wrapping around more than once.: {given}, of which {left} elements are left"
         )
+
+
+@overridable("input")
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float | complex = 0) -> Tensor:
+    """Pad a tensor with a number at both ends of its last dimensions.
+
+    Args:
+        input: A tensor of any shape.
+        pad: How much at the start and the end of the last dimension, then of the one before it, and so on. Negative
+            numbers take away.
+        value: The number, which is complex for complex tensors alone.
+
+    Returns:
+        A new tensor with other sizes.
+
+    Raises:
+        RuntimeError: ``pad`` has an odd length, or does not fit the input; or the dtype has no such number.
+
+    Example:
+        >>> rgrad.constant_pad_nd(rgrad.tensor([1, 2]), (0, 2), 9)
+        tensor([1, 2, 9, 9])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"constant_pad_nd(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    pad = [operator.index(n) for n in pad]
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) // 2 > input.dim():
+        raise RuntimeError(
+            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(pad)} while the input has {input.dim()} dimensions."
+        )
+    return _constant(input, pad, value)
 
 
 @overridable("input")

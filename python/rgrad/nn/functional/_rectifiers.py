@@ -5,6 +5,7 @@ import warnings
 
 from ... import _core
 from ..._core import Tensor
+from ..._operation.composed import type_name
 from ..._operation.overridable import overridable
 from .._docs import described
 from ._activation import IN_PLACE_TOO, hardtanh, leaky_relu, softmax
@@ -74,6 +75,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         at = dim % input.dim()
         raise RuntimeError(f"Halving dimension must be even, but dimension {at} is size {size}")
+    if input.is_complex():
+        raise NotImplementedError(f"\"glu_cpu\" not implemented for '{type_name(input.dtype)}'")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"glu is not implemented for {input.dtype}: it takes a float tensor")
     return input.narrow(dim, 0, size // 2) * input.narrow(dim, size // 2, size // 2).sigmoid()

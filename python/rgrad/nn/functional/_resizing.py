@@ -1,13 +1,13 @@
 """Windows of images as columns, images of another size, and images read at other places."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ... import _core
 from ..._core import Tensor
 from ..._operation.overridable import overridable
+from ..._runtime.warned import warn_user
 from ._images import corners
 from ._pooling import Size, adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -176,7 +176,7 @@ def interpolate(
 
 
 def _deprecated(name: str) -> None:
-    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+    warn_user(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.")
 
 
 @overridable("input")

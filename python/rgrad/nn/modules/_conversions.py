@@ -1,5 +1,6 @@
 """Moving a module's tensors to another device, dtype or layout, in place."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -70,7 +71,7 @@ class HasConversions:
             This module. Its parameters are the same objects as before.
 
         Raises:
-            TypeError: The dtype is not floating point, or an argument is none of these.
+            TypeError: The dtype is neither floating point nor complex, or an argument is none of these.
             RuntimeError: ``copy`` is given.
 
         Example:
@@ -79,13 +80,19 @@ class HasConversions:
             rgrad.float64
         """
         device, kind, form = parse_to(args, kwargs)
-        if kind is not None and not kind.is_floating_point:
+        if kind is not None and not (kind.is_floating_point or kind.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={kind}")
+        if kind is not None and kind.is_complex:
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules "
+                "might not work as expected when using complex tensors as parameters or buffers.",
+                stacklevel=2,
+            )
 
         def convert(t: Tensor) -> Tensor:
             if device is not None:
                 t = t.to(device)
-            if kind is not None and t.is_floating_point():
+            if kind is not None and (t.is_floating_point() or t.dtype.is_complex):
                 t = t.to(kind)
             # Only images have such formats.
             return t.to(memory_format=form) if form is not None and t.dim() in (4, 5) else t

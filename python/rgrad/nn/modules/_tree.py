@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class HasTree:
     """The part of ``Module`` that finds what is below it."""
 
-    _modules: dict[str, "Module | None"]
+    _modules: dict[str, Any]
 
     def named_modules(
         self, memo: set["Module"] | None = None, prefix: str = "", remove_duplicate: bool = True

@@ -3,10 +3,11 @@
 from itertools import chain
 from typing import Any
 
-from ... import _core
+from ... import _core, distributed
 from ..._core import Tensor
 from .. import functional as F
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from . import _sync_norm
 from ._parameters import register, reset_scale
 from ._ranks import Ranked, described_as_lazy
 from ._text import options
@@ -240,9 +241,10 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm of a batch that is spread over processes.
+    """Batch norm of a batch that is spread over processes: in training it has the statistics of all their parts.
 
-    There is one process here, so it computes what :class:`BatchNorm2d` does, for inputs of two and more dimensions.
+    In one process it computes what :class:`BatchNorm2d` does, for inputs of two and more dimensions. Over several the
+    statistics are combined in a fixed tree, and the derivative cannot be differentiated again.
 
     Args:
         num_features: The number of channels.
@@ -250,7 +252,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: How much new statistics count for the running ones; None weighs all batches alike.
         affine: Whether there are parameters.
         track_running_stats: Whether there are buffers.
-        process_group: Kept as an attribute; it has no effect.
+        process_group: The processes; by default all of them.
         device: The device of parameters and buffers.
         dtype: The dtype of parameters and buffers.
         bias: Whether there is a bias.
@@ -285,6 +287,19 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise."""
+        self._check_input_dim(input)
+        if self.training or self.running_mean is None:
+            meeting = getattr(_sync_norm.local, "meeting", None)
+            if meeting is not None:
+                found: Tensor = meeting.meet(self, input)
+                return found
+            group = self.process_group or distributed.group.WORLD
+            if group is not None and group.size() > 1:
+                return _sync_norm.normalised([self], [input], group)[0]
+        return super().forward(input)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

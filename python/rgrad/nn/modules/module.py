@@ -1,5 +1,6 @@
 """``Module``: a tree of parameters, buffers and submodules with a ``forward``."""
 
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -23,6 +24,7 @@ from ._global_hooks import (
     register_module_parameter_registration_hook,
 )
 from ._module_hooks import HasHooks
+from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import HasState, IncompatibleKeys
 from ._text import indented, render
 from ._tree import HasTree
@@ -42,6 +44,22 @@ __all__ = [
 # PyTorch's names.
 _IncompatibleKeys = IncompatibleKeys
 _addindent = indented
+
+
+class _CallSignature:
+    """What ``inspect.signature`` says of a module, whose ``__call__`` is native: that of its class is another one."""
+
+    _anything = inspect.Signature(
+        [
+            inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+            inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+        ]
+    )
+
+    def __get__(self, module: Any, cls: Any) -> inspect.Signature:
+        if module is None:
+            raise AttributeError("__signature__")
+        return self._anything
 
 
 class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):
@@ -70,6 +88,7 @@ class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):
 
     #: Whether ``__init__`` passes its arguments on to the next class, for modules that inherit from others as well.
     call_super_init: bool = False
+    __signature__ = _CallSignature()
     training: bool
     _version: int = 1
     _parameters: dict[str, Parameter | None]

@@ -60,7 +60,7 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     """
     import numpy as np
 
-    values = a.detach().cpu().numpy()
+    values = a.numpy(force=True)
     pairs = [np.linalg.qr(matrix, mode="raw") for matrix in values.reshape(-1, *values.shape[-2:])]
     columns = min(values.shape[-2:])
     h = np.stack([pair[0].T for pair in pairs]).reshape(values.shape).astype(values.dtype)

@@ -42,9 +42,11 @@ class _Pickler(pickle.Pickler):
             type(obj) is not Tensor
             or obj.requires_grad
             or obj.device.type != "cpu"
-            or obj.dtype == _core.bfloat16
+            or obj.dtype in (_core.bfloat16, _core.complex32)
             or not obj.is_contiguous()
             or vars(obj)
+            or obj.is_conj()
+            or obj.is_neg()
         ):
             return NotImplemented
         return _tensor, (obj.numpy(),)

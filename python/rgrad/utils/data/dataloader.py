@@ -295,3 +295,7 @@ def _parts(sampler: RandomSampler, size: int, drop_last: bool) -> Iterator[Any]:
         left = part[whole:] if whole < len(part) else None
     if left is not None and not drop_last:
         yield left
+
+
+# PyTorch's private names of iterators; those in this process are generators.
+_BaseDataLoaderIter = _MultiProcessingDataLoaderIter = ParallelIterator

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ... import _core
+from ... import _core, distributed
 from .sampler import Sampler
 
 
@@ -20,7 +20,7 @@ class DistributedSampler(Sampler[int]):
         drop_last: Leave out what does not divide evenly; otherwise the first numbers come twice.
 
     Raises:
-        RuntimeError: ``num_replicas`` or ``rank`` is not given: there is no process group to ask.
+        RuntimeError: ``num_replicas`` or ``rank`` is not given, and there is no process group to ask.
         ValueError: ``rank`` is out of range.
     """
 
@@ -33,8 +33,13 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        if distributed.is_initialized():
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available; give num_replicas and rank")
+            raise RuntimeError(
+                "Requires distributed package to be available; give num_replicas and rank, or make a process group"
+            )
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

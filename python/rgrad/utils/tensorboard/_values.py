@@ -27,7 +27,7 @@ def to_array(value: Any, what: str) -> Array:
         value = value.detach()
         if value.dtype == _core.bfloat16:
             value = value.float()
-        return np.asarray(value.cpu().numpy())
+        return np.asarray(value.numpy(force=True))
     if np.isscalar(value):
         return np.array([value])
     raise NotImplementedError(f"{what}: got {type(value).__name__}, but numpy array or tensor are expected")
@@ -70,6 +70,8 @@ _KINDS = {
     "bfloat16": ("DT_BFLOAT16", "half_val"),
     "float32": ("DT_FLOAT", "float_val"),
     "float64": ("DT_DOUBLE", "double_val"),
+    "complex64": ("DT_COMPLEX64", "scomplex_val"),
+    "complex128": ("DT_COMPLEX128", "dcomplex_val"),
     "int8": ("DT_INT8", "int_val"),
     "uint8": ("DT_UINT8", "int_val"),
     "int16": ("DT_INT16", "int_val"),
@@ -86,7 +88,11 @@ def tensor(tag: str, value: Tensor) -> Any:
     if value.numel() * value.element_size() >= 1 << 31:
         raise ValueError("add_tensor: tensor is bigger than protocol buffer's hard limit of 2GB in size")
     kind, field = _KINDS[str(value.dtype).rpartition(".")[2]]
-    plain = value.detach().cpu().reshape(-1)
+    sizes = tuple(value.shape)
+    if value.dtype.is_complex:
+        # Real and imaginary parts in turn.
+        value = _core.view_as_real(value.resolve_conj())
+    plain = value.detach().resolve_neg().cpu().reshape(-1)
     if kind == "DT_HALF":
         values: Any = plain.numpy().view(np.uint16).tolist()
     elif kind == "DT_BFLOAT16":
@@ -94,7 +100,7 @@ def tensor(tag: str, value: Tensor) -> Any:
         values = (plain.float().numpy().view(np.uint32) >> 16).tolist()
     else:
         values = plain.tolist()
-    made = library().tensor.TensorProto(dtype=kind, tensor_shape=shape_message(tuple(value.shape)), **{field: values})
+    made = library().tensor.TensorProto(dtype=kind, tensor_shape=shape_message(sizes), **{field: values})
     return summary_message(tag, tensor=made, metadata=_plugin("tensor"))
 
 

@@ -98,7 +98,7 @@ impl Backend for Cpu {
     }
 
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
-        // SAFETY, of both: the caller's.
+        // SAFETY: of both, the caller's.
         if outs.iter().flatten().any(|o| is_widened(o.dtype)) && of_family!(request, f => widens(f)) {
             // SAFETY: see above.
             return unsafe { widened::run(request, ins, outs) };

@@ -13,6 +13,8 @@ pub(in crate::backend::cpu) enum Loops {
     I64,
     F32,
     F64,
+    C64,
+    C128,
 }
 
 const LOOPS: [Option<Loops>; DType::COUNT] = {
@@ -25,6 +27,8 @@ const LOOPS: [Option<Loops>; DType::COUNT] = {
             Number::I64 => Loops::I64,
             Number::F32 => Loops::F32,
             Number::F64 => Loops::F64,
+            Number::C64 => Loops::C64,
+            Number::C128 => Loops::C128,
         };
         all[i] = if DType::ALL[i].is_narrow() { None } else { Some(number) };
         i += 1;
@@ -55,6 +59,10 @@ macro_rules! by_narrow_integer {
             }
             $crate::layout::DType::I16 => {
                 type $S = i16;
+                $body
+            }
+            $crate::layout::DType::U16 => {
+                type $S = u16;
                 $body
             }
             _ => $other,
@@ -95,8 +103,12 @@ macro_rules! by_width {
                 type $T = i32;
                 $body
             }
-            _ => {
+            8 => {
                 type $T = i64;
+                $body
+            }
+            _ => {
+                type $T = $crate::layout::Complex<i64>;
                 $body
             }
         }
@@ -136,8 +148,10 @@ macro_rules! typed {
                 type $T = f64;
                 $body
             }
-            // `widened` has converted them.
-            None => return Err($crate::backend::cpu::common::operands::malformed("a request in a dtype that has no loops")),
+            // `widened` has converted them, and complex numbers have loops of their own where they have any.
+            Some(Loops::C64 | Loops::C128) | None => {
+                return Err($crate::backend::cpu::common::operands::malformed("a request in a dtype that has no loops"));
+            }
         }
     }};
 }
@@ -160,4 +174,30 @@ macro_rules! float {
     }};
 }
 
-pub(in crate::backend::cpu) use {by_narrow_float, by_narrow_integer, by_width, float, typed};
+/// As `float`, for complex numbers, too.
+macro_rules! float_or_complex {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        use $crate::backend::cpu::elem::Loops;
+        match $crate::backend::cpu::elem::loops($dtype) {
+            Some(Loops::F32) => {
+                type $T = f32;
+                $body
+            }
+            Some(Loops::F64) => {
+                type $T = f64;
+                $body
+            }
+            Some(Loops::C64) => {
+                type $T = $crate::layout::Complex32;
+                $body
+            }
+            Some(Loops::C128) => {
+                type $T = $crate::layout::Complex64;
+                $body
+            }
+            _ => return Err($crate::backend::cpu::common::operands::not_floating($dtype)),
+        }
+    }};
+}
+
+pub(in crate::backend::cpu) use {by_narrow_float, by_narrow_integer, by_width, float, float_or_complex, typed};

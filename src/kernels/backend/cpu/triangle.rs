@@ -12,7 +12,7 @@ use crate::host::interrupt;
 /// `out` may be `x` itself.
 ///
 /// # Safety
-/// Both matrices are valid for `rows` x `cols` elements of `size` bytes (1, 2, 4 or 8) with these strides, and equal or disjoint.
+/// Both matrices are valid for `rows` x `cols` elements of `size` bytes (1, 2, 4, 8 or 16) with these strides, and equal or disjoint.
 unsafe fn triangle(
     out: (*mut u8, [isize; 2]),
     x: (*const u8, [isize; 2]),
@@ -27,7 +27,8 @@ unsafe fn triangle(
             1 => triangle_t::<u8>(out, x, rows, cols, diagonal, upper),
             2 => triangle_t::<u16>(out, x, rows, cols, diagonal, upper),
             4 => triangle_t::<u32>(out, x, rows, cols, diagonal, upper),
-            _ => triangle_t::<u64>(out, x, rows, cols, diagonal, upper),
+            8 => triangle_t::<u64>(out, x, rows, cols, diagonal, upper),
+            _ => triangle_t::<[u64; 2]>(out, x, rows, cols, diagonal, upper),
         }
     }
 }

@@ -3,18 +3,18 @@
 use super::common::operands::{self, buffer};
 use super::family::{Halves, WgpuFamily};
 use super::pointwise::fused::most_buffers;
-use super::{Buffer, Context, copy, element_size, nonzero, pointwise};
+use super::{Buffer, Context, copy, element_size, factor, nonzero, pointwise};
 use crate::backend::contract::{
     Backend, CountedResult, DeviceMemory, Memory, Operand, Program, ProgramRuns, Support, View, defined, not_implemented,
 };
 use crate::backend::wgpu::elem;
-use crate::call::{Request, of_family};
-use crate::error::Result;
+use crate::call::{Factor, Request, Seen, of_family};
+use crate::error::{Error, Result};
 use crate::host::live_memory::BufferKey;
 use crate::host::lock_order::Table;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::layout::{DType, Layout, Strides};
-use crate::rows::Func;
+use crate::rows::{Func, Kind};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -50,6 +50,18 @@ pub fn current() -> Result<Arc<dyn Backend>> {
 /// A view of floats of 16 bits as shaders see it: its buffer widens and rounds them.
 fn as_float32(v: View<'_>) -> View<'_> {
     if v.dtype.is_half() { View { dtype: DType::F32, ..v } } else { v }
+}
+
+/// Why a family does not take complex numbers.
+const NO_COMPLEX: &str = "there are no shaders for complex numbers";
+
+/// The dtype of an operand in memory.
+fn seen(operand: &Operand<'_>) -> Option<DType> {
+    match operand {
+        Operand::View(v) => Some(v.dtype),
+        Operand::Made { program, .. } => Some(program.dtype()),
+        Operand::Number(_) | Operand::Unread => None,
+    }
 }
 
 impl Wgpu {
@@ -169,10 +181,22 @@ impl Backend for Wgpu {
         if self.0.supports(dtype).is_err() {
             return Support::No("the adapter has no such type");
         }
+        if matches!(request, Request::Pointwise(p) if p.func.row.info().kind == Kind::Special) {
+            return if dtype.is_float() {
+                Support::Converted("computed by the host")
+            } else {
+                Support::No("the row has no kernel for this dtype")
+            };
+        }
         match defined(self, request, dtype) {
+            Support::Yes if dtype.is_complex() && !of_family!(request, f => f.takes_complex()) => Support::No(NO_COMPLEX),
             Support::Yes => of_family!(request, f => f.support(dtype)),
             no => no,
         }
+    }
+
+    fn factors(&self, request: &Factor, ins: &[Seen<'_>]) -> bool {
+        factor::is_computed_here(request, ins)
     }
 
     fn has_row(&self, func: Func, dtype: DType) -> bool {
@@ -197,6 +221,11 @@ impl Backend for Wgpu {
     }
 
     unsafe fn run(&self, request: &Request, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
+        let dtypes = ins.iter().filter_map(seen).chain(outs.iter().flatten().map(|o| o.dtype));
+        if dtypes.into_iter().any(DType::is_complex) && !of_family!(request, f => f.takes_complex()) {
+            let name = request.name();
+            return Err(Error::not_implemented(format!("{name}: {NO_COMPLEX} on wgpu; move the tensor with .cpu()")));
+        }
         if outs.iter().flatten().any(|o| o.dtype.is_half()) {
             let halves = of_family!(request, f => f.halves(ins));
             if halves != Halves::Taken {

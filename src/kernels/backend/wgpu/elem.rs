@@ -1,7 +1,8 @@
 //! Dtypes in shaders: how elements lie in a buffer, what they are in a register, and how one becomes another.
 //!
 //! Buffers are arrays of `u32`, `vec2<u32>` (int64, low word first) or `f64`; so one buffer has one type whatever lies in it, and
-//! bits of nan pass untouched. A register holds the `Number` that a dtype is computed in; a narrow dtype is a number in its range, which
+//! bits of nan pass untouched. A complex number lies in two
+//! words, its parts, which other bindings may have as floats. A register holds the `Number` that a dtype is computed in; a narrow dtype is a number in its range, which
 //! `narrowed` cuts or rounds again. So a dtype that is computed in another one has no row here, except floats that buffers hold packed.
 
 use crate::host::memory::raw_slice::RawSlice;
@@ -29,7 +30,38 @@ const fn row(dtype: DType) -> NumberRow {
         Number::I64 => NumberRow { storage: "vec2<u32>", value: "vec2<u32>", zero: "vec2<u32>()", prefix: "i64", words: 2 },
         Number::F32 => NumberRow { storage: "u32", value: "f32", zero: "0.0", prefix: "f32", words: 1 },
         Number::F64 => NumberRow { storage: "f64", value: "f64", zero: "0.0lf", prefix: "f64", words: 2 },
+        Number::C64 => NumberRow { storage: "u32", value: "vec2<f32>", zero: "vec2<f32>()", prefix: "c64", words: 2 },
+        Number::C128 => no_complex128(),
     }
+}
+
+/// The real dtypes that shaders know.
+pub const REAL_ON_DEVICE: &[DType] = {
+    const ALL: &[DType] = &DType::ALL;
+    let (known, others) = ALL.split_at(DType::C32 as usize);
+    let mut k = 0;
+    while k < others.len() {
+        assert!(others[k].is_complex() || others[k].is_wide_unsigned(), "what is not on the device are the last rows");
+        k += 1;
+    }
+    known
+};
+
+/// The dtypes that shaders know.
+pub fn on_device() -> impl Iterator<Item = DType> {
+    REAL_ON_DEVICE.iter().copied().chain([DType::C64])
+}
+
+/// Complex numbers of other precisions than complex64 have no shaders: the device refuses tensors of them (`Context::supports`).
+#[cold]
+pub const fn no_complex128() -> ! {
+    panic!("a shader was asked for complex128 or complex32, which no device of wgpu takes")
+}
+
+/// Families that do not say `takes_complex` are not asked for complex numbers (`Wgpu::run`).
+#[cold]
+pub const fn no_complex() -> ! {
+    panic!("a shader was asked for complex numbers, which its family does not take")
 }
 
 /// The WGSL type of one element in a buffer: `array<{storage}>`.
@@ -75,12 +107,19 @@ pub const fn scratch_size(dtype: DType) -> usize {
 /// The element `index` of the array `buffer`, as a value.
 pub fn load(dtype: DType, buffer: &str, index: &str) -> String {
     let NumberRow { storage, value, .. } = row(dtype);
+    if dtype.is_complex() {
+        return format!("vec2<f32>(bitcast<f32>({buffer}[2u * ({index})]), bitcast<f32>({buffer}[2u * ({index}) + 1u]))");
+    }
     if storage == value { format!("{buffer}[{index}]") } else { format!("bitcast<{value}>({buffer}[{index}])") }
 }
 
-/// The statement that writes `v` to the element `index` of the array `buffer`.
+/// The statement that writes the name or simple expression `v` to the element `index` of the array `buffer`.
 pub fn store(dtype: DType, buffer: &str, index: &str, v: &str) -> String {
     let NumberRow { storage, value, .. } = row(dtype);
+    if dtype.is_complex() {
+        let part = |k: usize, p: &str| format!("{buffer}[2u * ({index}) + {k}u] = bitcast<u32>(({v}).{p});");
+        return part(0, "x") + " " + &part(1, "y");
+    }
     if storage == value { format!("{buffer}[{index}] = {v};") } else { format!("{buffer}[{index}] = bitcast<{storage}>({v});") }
 }
 
@@ -99,13 +138,14 @@ pub fn narrowed(to: DType, v: &str) -> String {
             let round = ROUND.iter().find(|(dtype, _)| *dtype == to).unwrap_or_else(|| panic!("no function of WGSL rounds to {to}"));
             format!("{}({v})", round.1)
         }
+        NumberKind::Complex => no_complex128(),
     }
 }
 
 /// `v`, a value of `from`, as a value of `to`. Floats are truncated on the way to integers; what is out of range, and nan, become
 /// the least int64 or int32, as on the CPU.
 pub fn convert(from: DType, to: DType, v: &str) -> String {
-    use Number::{Bool, F32, F64, I32, I64, U8};
+    use Number::{Bool, C64, C128, F32, F64, I32, I64, U8};
     if from == to {
         return v.to_owned();
     }
@@ -142,6 +182,11 @@ pub fn convert(from: DType, to: DType, v: &str) -> String {
         (F64, Bool | U8 | I32 | F32) => format!("f64({v})"),
         (F64, I64) => format!("i64_to_f64({v})"),
         (F64, F64) => v.to_owned(),
+        (C64, C64) => v.to_owned(),
+        (C64, Bool | U8 | I32 | I64 | F32 | F64) => format!("vec2<f32>({}, f32_lit(0u))", convert(from, DType::F32, v)),
+        (Bool, C64) => format!("select(1u, 0u, c64_is_zero({v}))"),
+        (U8 | I32 | I64 | F32 | F64, C64) => convert(DType::F32, to, &format!("({v}).x")),
+        (C128, _) | (_, C128) => no_complex128(),
     }
 }
 
@@ -154,6 +199,11 @@ pub fn to_words(value: Scalar, dtype: DType) -> [u32; 2] {
         Number::I64 => two(value.to_i64() as u64),
         Number::F32 => [(value.to_f64() as f32).to_bits(), 0],
         Number::F64 => two(value.to_f64().to_bits()),
+        Number::C64 => {
+            let z = value.to_complex();
+            [(z.re as f32).to_bits(), (z.im as f32).to_bits()]
+        }
+        Number::C128 => no_complex128(),
     }
 }
 
@@ -175,6 +225,8 @@ pub fn from_words(dtype: DType, low: &str, high: &str) -> String {
         Number::F32 => format!("bitcast<f32>({low})"),
         Number::I64 => format!("vec2<u32>({low}, {high})"),
         Number::F64 => format!("f64_from_bits({low}, {high})"),
+        Number::C64 => format!("vec2<f32>(bitcast<f32>({low}), bitcast<f32>({high}))"),
+        Number::C128 => no_complex128(),
     }
 }
 
@@ -184,6 +236,8 @@ pub fn bits(dtype: DType, v: &str) -> String {
         Number::F64 => format!("f64_words({v})"),
         Number::I32 | Number::F32 => format!("bitcast<u32>({v})"),
         Number::Bool | Number::U8 | Number::I64 => v.to_owned(),
+        Number::C64 => format!("bitcast<vec2<u32>>({v})"),
+        Number::C128 => no_complex128(),
     }
 }
 
@@ -228,6 +282,7 @@ pub unsafe fn narrow_into(words: &[u8], dtype: DType, to: *mut u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Complex64;
 
     #[test]
     fn words_hold_what_the_cpu_would_store() {
@@ -241,6 +296,8 @@ mod tests {
             (Scalar::Int(-32769), DType::I16, [32767, 0]),
             (Scalar::Int(3), DType::Bool, [1, 0]),
             (Scalar::Float(-0.0), DType::F32, [0x8000_0000, 0]),
+            (Scalar::Float(-0.0), DType::C64, [0x8000_0000, 0]),
+            (Scalar::Complex(Complex64::new(1.0, -2.0)), DType::C64, [0x3f80_0000, 0xc000_0000]),
         ] {
             assert_eq!(to_words(value, dtype), words, "{value} as {dtype}");
         }

@@ -22,6 +22,11 @@ pub(super) enum Halves {
 pub(super) trait WgpuFamily: Family {
     fn halves(&self, ins: &[Operand<'_>]) -> Halves;
 
+    /// Whether there are shaders for complex64.
+    fn takes_complex(&self) -> bool {
+        false
+    }
+
     /// Where a request does not run on the device itself, for the table of what is supported.
     fn support(&self, _dtype: DType) -> Support {
         Support::Yes

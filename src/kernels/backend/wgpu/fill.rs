@@ -13,6 +13,10 @@ impl WgpuFamily for Fill {
         Halves::Taken
     }
 
+    fn takes_complex(&self) -> bool {
+        true
+    }
+
     fn compute(&Fill(value): &Fill, _context: &Arc<Context>, _ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output(outs, 0)?;
         copy::fill(out, value)

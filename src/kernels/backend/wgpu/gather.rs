@@ -23,6 +23,10 @@ impl WgpuFamily for Along {
         Halves::InFloat32
     }
 
+    fn takes_complex(&self) -> bool {
+        true
+    }
+
     fn compute(a: &Along, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output(outs, 0)?;
         let (x, index) = (operand(ins, 0)?, operand(ins, 1)?);
@@ -38,6 +42,10 @@ impl WgpuFamily for ScatterAlong {
         let positions = if let Some(Operand::View(v)) = ins.get(1) { v.shape } else { &[] };
         let accumulates = self.how != Write::Set && positions.get(self.dim).is_none_or(|n| *n <= IN_ORDER);
         if accumulates { Halves::Accumulated } else { Halves::InFloat32 }
+    }
+
+    fn takes_complex(&self) -> bool {
+        true
     }
 
     fn compute(s: &ScatterAlong, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

@@ -3,8 +3,10 @@
 //!
 //! The choice between them and the order of additions depend on sizes and strides alone.
 
+use super::pointwise::elementwise::{self, Elementwise};
 use super::reduce::{DeviceReducer, reduce};
-use super::{Bindings, Buffer, BufferView, Dispatch, Key};
+use super::wgsl::expr::Formula;
+use super::{Bindings, Buffer, BufferView, Dispatch, Key, PointwiseInput, scratch_size};
 use crate::backend::contract::{Operand, View};
 use crate::backend::wgpu::Context;
 use crate::backend::wgpu::common::operands::{operand, output};
@@ -12,7 +14,7 @@ use crate::backend::wgpu::common::strided::{Params, StridedWalk, check, entry_si
 use crate::backend::wgpu::family::{Halves, WgpuFamily};
 use crate::call::Matmul;
 use crate::error::{Error, Result};
-use crate::layout::{DType, Dims, Strides};
+use crate::layout::{DType, Dims, Layout, Strides};
 use smallvec::SmallVec;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -198,6 +200,9 @@ pub fn matmul(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: Buffe
     check(op, &a)?;
     check(op, &b)?;
     check(op, &out)?;
+    if a.dtype.is_complex() && m * n > 64 && k > 1 {
+        return by_parts(op, a, b, out);
+    }
     if a.dtype != DType::F32 || m == 1 || n == 1 || k == 0 || m * n <= 64 {
         return by_reduction(op, a, b, out);
     }
@@ -250,6 +255,40 @@ pub fn matmul(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: Buffe
     }
 }
 
+/// The product of complex matrices: those of the real and imaginary parts, as a batch of four, then their differences and sums.
+fn by_parts(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: BufferView<'_>) -> Result<()> {
+    let real = DType::F32;
+    // The part is the first of two more dimensions for the left factor, the second one for the right one.
+    let parts = |v: &BufferView<'_>, steps: [isize; 2]| -> (Dims, Strides) {
+        let shape = [2, 2].into_iter().chain(v.shape.iter().copied()).collect();
+        (shape, steps.into_iter().chain(v.strides.iter().map(|s| 2 * s)).collect())
+    };
+    let ((shape_a, strides_a), (shape_b, strides_b)) = (parts(&a, [1, 0]), parts(&b, [0, 1]));
+    let numel: usize = out.shape.iter().product();
+    let products = Buffer::new(out.buffer.context(), 4 * numel * scratch_size(real))?;
+    let dense = Layout::contiguous_strides(out.shape);
+    let (shape, strides) = ([4, numel], [numel as isize, 1]);
+    matmul(
+        op,
+        BufferView { offset: 2 * a.offset, shape: &shape_a, strides: &strides_a, dtype: real, ..a },
+        BufferView { offset: 2 * b.offset, shape: &shape_b, strides: &strides_b, dtype: real, ..b },
+        BufferView { buffer: &products, offset: 0, shape: &shape, strides: &strides, dtype: real },
+    )?;
+    let product = |k: usize| BufferView { buffer: &products, offset: k * numel, shape: out.shape, strides: &dense, dtype: real };
+    elementwise::run(
+        out,
+        &Elementwise {
+            op,
+            kind: "complex product",
+            code: &[],
+            ins: (0..4).map(|k| (PointwiseInput::View(product(k)), real)).collect(),
+            numbers: SmallVec::new(),
+            divisor: None,
+            body: &|x, _| Formula::just(&format!("vec2<f32>({} - {}, {} + {})", x[0], x[3], x[1], x[2]), DType::C64),
+        },
+    )
+}
+
 /// Every result as a sum over (batch, m, n, k), where `a` repeats along n and `b` along m.
 fn by_reduction(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: BufferView<'_>) -> Result<()> {
     let lead = a.shape.len() - 2;
@@ -267,6 +306,10 @@ fn by_reduction(op: &'static str, a: BufferView<'_>, b: BufferView<'_>, out: Buf
 impl WgpuFamily for Matmul {
     fn halves(&self, _ins: &[Operand<'_>]) -> Halves {
         Halves::InFloat32
+    }
+
+    fn takes_complex(&self) -> bool {
+        true
     }
 
     fn compute(_: &Matmul, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

@@ -86,6 +86,8 @@ impl WordKernel for NonzeroFlags {
             Number::F64 => "(v.x | (v.y & 0x7fffffffu)) != 0u",
             Number::I64 => "(v.x | v.y) != 0u",
             Number::Bool | Number::U8 | Number::I32 => "v != 0u",
+            Number::C64 => "((v.x | v.y) & 0x7fffffffu) != 0u",
+            Number::C128 => crate::backend::wgpu::elem::no_complex128(),
         };
         each(
             &end,
@@ -141,6 +143,10 @@ impl WgpuFamily for call::Nonzero {
         Halves::InFloat32
     }
 
+    fn takes_complex(&self) -> bool {
+        true
+    }
+
     fn compute(request: &call::Nonzero, _context: &Arc<Context>, _ins: &[Operand<'_>], _outs: &[Option<contract::View<'_>>]) -> Result<()> {
         // Its size is counted first (`Backend::count`).
         Err(foreign(request.name()))
@@ -154,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_shader_is_valid() {
-        for dtype in DType::ALL {
+        for dtype in crate::backend::wgpu::elem::on_device() {
             validate(&NonzeroFlags { dtype, rank: 2, to: 0, from: 1 }, 1);
         }
         for rank in [1, 3] {

@@ -66,6 +66,10 @@ impl WgpuFamily for Triangle {
         Halves::InFloat32
     }
 
+    fn takes_complex(&self) -> bool {
+        true
+    }
+
     fn compute(t: &Triangle, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output(outs, 0)?;
         triangle(t.name(), out, operand(ins, 0)?, t.diagonal, t.upper)

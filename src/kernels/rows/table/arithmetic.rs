@@ -14,7 +14,7 @@ macro_rules! arithmetic {
     Field AddScaled = "add_scaled" Any [AddBackward0](a, b; alpha = 0.7), not_bound {
         a + alpha * b;
         a(g) { g }
-        b(g) { g * alpha }
+        b(g) { g * alpha.conj() }
     }
     /// The first input minus the second.
     Field Sub = "sub" Subtract [SubBackward0](a, b) also ["subtract"] attributes [alpha = Whole(1)], not_bound {
@@ -26,7 +26,7 @@ macro_rules! arithmetic {
     Field SubScaled = "sub_scaled" Subtract [SubBackward0](a, b; alpha = 0.7), not_bound {
         a - alpha * b;
         a(g) { g }
-        b(g) { -(g * alpha) }
+        b(g) { -(g * alpha.conj()) }
     }
     /// The second input minus the first.
     Field Rsub = "rsub" Subtract [RsubBackward0, RsubBackward1](a, b) attributes [alpha = Whole(1)], no_in_place, not_bound {
@@ -103,6 +103,11 @@ macro_rules! arithmetic {
         -x;
         x(g) { -g }
     }
+    /// The complex conjugate, computed.
+    Field ConjPhysical = "conj_physical" Any [ConjPhysicalBackward0](x), not_bound, not_holomorphic {
+        x.conj();
+        x(g) { g.conj() }
+    }
     /// The absolute value; its derivative at 0 is 0.
     Modulus Abs = "abs" NoBool [AbsBackward0](x) also ["absolute"] kinks [0.0] {
         x.modulus();
@@ -114,13 +119,13 @@ macro_rules! arithmetic {
         x(g) { g.lit(0.0) }
     }
     /// The input divided by its absolute value: -1, 0 or 1 for real numbers (0 for nan).
-    Field Sgn = "sgn" Any [SgnBackward0](x) kinks [0.0] {
+    Field Sgn = "sgn" Any [SgnBackward0](x) kinks [0.0], not_holomorphic {
         x.sgn();
         x(g; x, y) {
             {
                 // What points across the number turns it; what points along it changes nothing.
                 let (size, zero) = (A::of_re(x.modulus()), y.eq(&y.lit(0.0)));
-                let turn = A::of_im((g * y.clone().conj()).im()) * y.clone();
+                let turn = A::of_re((g * y.clone().conj()).im()) * y.clone().turned();
                 A::select(zero.clone(), y.lit(0.0), turn.div(A::select(zero, size.lit(1.0), size)))
             }
         }
@@ -132,7 +137,7 @@ macro_rules! arithmetic {
             {
                 let (along, size) = (x.clone().sgn(), A::of_re(x.modulus()));
                 let zero = along.eq(&along.lit(0.0));
-                let turn = A::of_im(g.re()) * along;
+                let turn = g * along.turned();
                 A::select(zero.clone(), size.lit(0.0), turn.div(A::select(zero, size.lit(1.0), size)))
             }
         }

@@ -27,6 +27,23 @@ macro_rules! elementary {
         a(g; a, b) { g * (a - b).sigmoid() }
         b(g; a, b) { g * (b - a).sigmoid() }
     }
+    /// `logaddexp` of complex numbers, whose larger one is that with the larger real part. As in PyTorch, two infinities that are equal are added as
+    /// they are, and after nan all is nan.
+    Analytic LogaddexpOfComplex = "logaddexp_of_complex" Float [LogaddexpBackward0](a, b), no_in_place, not_bound {
+        {
+            let below = a.clone().re().lt(&b.clone().re());
+            let (top, low) = (A::select(below.clone(), b.clone(), a.clone()), A::select(below, a.clone(), b.clone()));
+            let (high, edge) = (top.clone().re(), low.clone().re());
+            let equal = high.is_inf().and(edge.eq(&high));
+            let nothing = equal.clone().and(edge.lt(&edge.lit(0.0)));
+            let sum = top.clone() + (low.clone() - top.clone()).exp().log1p();
+            let infinite = A::select(nothing, low.clone(), (low.clone().exp() + top.clone().exp()).log());
+            let (is_nan, nan) = (a.is_nan().or(b.is_nan()), a.lit(f64::NAN));
+            A::select(is_nan, nan.clone() + nan.turned(), A::select(equal, infinite, sum))
+        };
+        a(g; a, b) { g.div((a.lit(1.0) + (b - a).exp()).conj()) }
+        b(g; a, b) { g.div((a.lit(1.0) + (a - b).exp()).conj()) }
+    }
     /// The logarithm to base 2 of the sum of 2 to the power of both inputs.
     Real Logaddexp2 = "logaddexp2" FloatOnly [Logaddexp2Backward0](a, b), no_in_place {
         {
@@ -138,7 +155,10 @@ macro_rules! elementary {
     /// The inverse of the hyperbolic cosine.
     Analytic Acosh = "acosh" Float [AcoshBackward0](x in 1.3 to 4.0) also ["arccosh"] {
         x.acosh();
-        x(g; x) { g.div((x.clone() * x.clone() - x.lit(1.0)).sqrt().conj()) }
+        x(g; x) {
+            // Two roots: of complex numbers the root of the product has another branch cut.
+            g.div(((x.clone() - x.lit(1.0)).sqrt() * (x.clone() + x.lit(1.0)).sqrt()).conj())
+        }
     }
     /// The inverse of the hyperbolic tangent.
     Analytic Atanh = "atanh" Float [AtanhBackward0](x in -0.8 to 0.8) also ["arctanh"] {

@@ -12,6 +12,7 @@ mod arithmetic;
 mod choosing;
 mod elementary;
 mod predicates;
+mod special;
 
 use super::arith::{Analytic, Cond, Field, Int, Num, Real};
 use super::row::*;
@@ -20,6 +21,8 @@ use arithmetic::arithmetic;
 use choosing::choosing;
 use elementary::elementary;
 use predicates::predicates;
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI, SQRT_2};
+use special::special;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI, SQRT_2};
+use std::slice::from_ref;
 
-arithmetic! { [] choosing elementary activations predicates rows }
+arithmetic! { [] choosing elementary activations predicates special rows }

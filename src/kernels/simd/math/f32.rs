@@ -165,12 +165,9 @@ pub fn cos<I: Isa>(x: f32) -> f32 {
     f64::from_bits(sin_half::<I>(-r).to_bits() ^ (t.to_bits() << 63)) as f32
 }
 
+/// Of `x` minus the nearest multiple of pi/2 the sine and the cosine, and that multiple's number in the low bits.
 #[inline(always)]
-pub fn tan<I: Isa>(x: f32) -> f32 {
-    let x = x as f64;
-    if I::FULL_RANGE {
-        return x.tan() as f32;
-    }
+fn sin_cos_parts<I: Isa>(x: f64) -> (f64, f64, u64) {
     let t = fma::<I>(x, FRAC_2_PI, MAGIC);
     let n = t - MAGIC;
     let r = (-n).mul_add(6.123233995736766e-17, (-n).mul_add(FRAC_PI_2, x));
@@ -179,20 +176,43 @@ pub fn tan<I: Isa>(x: f32) -> f32 {
     let s = r * fma::<I>(z, s, 1.0);
     let c = poly::<I, 3>(z, [0.041666645680921655, -0.0013887316161577158, 2.4433146997063472e-05]);
     let c = fma::<I>(z * z, c, fma::<I>(-0.5, z, 1.0));
-    let odd = t.to_bits() & 1 == 1;
+    (s, c, t.to_bits())
+}
+
+/// The sine and the cosine of a double, to some 32 bits. Beyond 2^50 `FullRange` is needed; others give those of 0 there.
+#[inline(always)]
+pub(super) fn sin_cos_light<I: Isa>(x: f64) -> (f64, f64) {
+    if I::FULL_RANGE {
+        return x.sin_cos();
+    }
+    // Infinity stays nan.
+    let (s, c, n) = sin_cos_parts::<I>(if x.abs() > 1_125_899_906_842_624.0 { x * 0.0 } else { x });
+    let even = n & 1 == 0;
+    let (sin, cos) = (if even { s } else { c }, if even { c } else { s });
+    (f64::from_bits(sin.to_bits() ^ ((n & 2) << 62)), f64::from_bits(cos.to_bits() ^ ((n.wrapping_add(1) & 2) << 62)))
+}
+
+#[inline(always)]
+pub fn tan<I: Isa>(x: f32) -> f32 {
+    let x = x as f64;
+    if I::FULL_RANGE {
+        return x.tan() as f32;
+    }
+    let (s, c, t) = sin_cos_parts::<I>(x);
+    let odd = t & 1 == 1;
     (if odd { -c } else { s } * recip_light::<I>(if odd { s } else { c })) as f32
 }
 
 /// exp(x) in double, to some 32 bits; for x from -700 to 700.
 #[inline(always)]
-fn exp_light<I: Isa>(x: f64) -> f64 {
+pub(super) fn exp_light<I: Isa>(x: f64) -> f64 {
     let (n, e) = expm1_light::<I>(x);
     pow2(n) * (1.0 + e)
 }
 
 /// `(n, e)` with exp(x) = 2^n * (1 + e).
 #[inline(always)]
-fn expm1_light<I: Isa>(x: f64) -> (f64, f64) {
+pub(super) fn expm1_light<I: Isa>(x: f64) -> (f64, f64) {
     let n = fma::<I>(x, LOG2_E, MAGIC) - MAGIC;
     let r = fma::<I>(-n, LN_2, x);
     let q = poly::<I, 6>(
@@ -204,7 +224,7 @@ fn expm1_light<I: Isa>(x: f64) -> (f64, f64) {
 
 /// log(x) of a positive, normal double, to some 37 bits.
 #[inline(always)]
-fn log_light<I: Isa>(x: f64) -> f64 {
+pub(super) fn log_light<I: Isa>(x: f64) -> f64 {
     let (m, k) = split(x);
     let f = m - 1.0;
     let s = f * recip_light::<I>(2.0 + f);
@@ -290,7 +310,7 @@ pub fn log1p<I: Isa>(x: f32) -> f32 {
 
 /// atan(a / b) for a, b >= 0, not both 0, nothing infinite.
 #[inline(always)]
-fn atan_ratio<I: Isa>(a: f64, b: f64) -> f64 {
+pub(super) fn atan_ratio<I: Isa>(a: f64, b: f64) -> f64 {
     let steep = a > b * 2.414213562373095;
     let middle = a > b * 0.41421356237309503;
     let num = if middle { a - b } else { a };

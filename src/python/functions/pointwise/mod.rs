@@ -436,7 +436,7 @@ pub(crate) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
                     t.dtype().type_name()
                 )));
             }
-            if common == DType::Bool {
+            if common == DType::Bool || matches!(s, Scalar::Complex(_)) {
                 return Ok(primitives::copy_(t, &pw::pow_scalar(t, s)?)?);
             }
             Ok(pw::call_inplace(RowId::PowScalar, "pow_", t, &[], &[s])?)
@@ -447,7 +447,7 @@ pub(crate) fn pow_inplace(t: &Tensor, e: &Bound<'_, PyAny>) -> PyResult<()> {
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let ty = m.py().get_type::<PyTensor>();
-    let mut bound: Vec<&str> = Vec::new();
+    let (mut bound, mut functions): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     for (row, [function, method, in_place]) in TABLE {
         let info = row.info();
         if !info.bound {
@@ -456,6 +456,10 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         for name in std::iter::once(&info.name).chain(info.aliases) {
             let doc = |name: &str, form: Form, text: &str| format!("{name}({})\n--\n\n{text}", signature(*row, form));
             add_function(m, name, *function, &doc(name, Form::Function, info.doc.trim()))?;
+            if info.function_only {
+                functions.push(name);
+                continue;
+            }
             add_method(&ty, name, *method, &doc(name, Form::Method, info.doc.trim()))?;
             bound.push(name);
             if info.in_place {
@@ -465,6 +469,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         }
     }
     m.add("pointwise_names", PyTuple::new(m.py(), bound)?)?;
+    m.add("pointwise_functions", PyTuple::new(m.py(), functions)?)?;
     by_hand::register(m)?;
     // The aliases of rows that `by_hand` binds.
     for info in RowId::ALL.iter().map(|r| r.info()).filter(|i| !i.bound) {

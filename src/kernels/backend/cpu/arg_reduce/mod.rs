@@ -66,6 +66,7 @@ fn loops(max: bool, dtype: DType) -> ArgLoops {
         Number::I64 => by_max!(i64),
         Number::F32 => by_max!(f32),
         Number::F64 => by_max!(f64),
+        Number::C64 | Number::C128 => unreachable!("complex numbers have no order"),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::call::Write;
 use crate::host::interrupt;
 use crate::host::memory::raw_slice::RawSlice;
 use crate::host::threads::{SharedPointer, num_threads, parallel_for};
-use crate::layout::DType;
+use crate::layout::{Complex, Complex32, Complex64, DType};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -126,6 +126,10 @@ element! {
     i64: 0, i64::wrapping_add, i64::wrapping_mul;
     f32: 0.0, |a, b| a + b, |a, b| a * b;
     f64: 0.0, |a, b| a + b, |a, b| a * b;
+    Complex32: Complex::new(0.0, 0.0), |a, b| a + b, |a, b| a * b;
+    Complex64: Complex::new(0.0, 0.0), |a, b| a + b, |a, b| a * b;
+    // Only ever moved.
+    Complex<i64>: Complex::new(0, 0), |_, b| b, |_, b| b;
     BoolElement: BoolElement(0), |a: BoolElement, b: BoolElement| BoolElement(u8::from(a.0 | b.0 != 0)), |a: BoolElement, b: BoolElement| BoolElement(u8::from(a.0 != 0) & u8::from(b.0 != 0));
 }
 
@@ -140,6 +144,8 @@ macro_rules! by_dtype {
             (_, Some(Loops::I32)) => $f::<i32$(, $how)?>($($a),*),
             (_, Some(Loops::I64)) => $f::<i64$(, $how)?>($($a),*),
             (_, Some(Loops::F32)) => $f::<f32$(, $how)?>($($a),*),
+            (_, Some(Loops::C64)) => $f::<$crate::layout::Complex32$(, $how)?>($($a),*),
+            (_, Some(Loops::C128)) => $f::<$crate::layout::Complex64$(, $how)?>($($a),*),
             (_, Some(Loops::F64)) => $f::<f64$(, $how)?>($($a),*),
             // Not reached: `widened` has converted them.
             (_, None) => by_width!($dtype, T => $f::<T$(, $how)?>($($a),*)),

@@ -19,7 +19,7 @@ use crate::call::{Matmul, Request};
 use crate::error::{Error, Result};
 use crate::host::memory::alloc::Buffer;
 use crate::host::threads::SharedPointer;
-use crate::layout::DType;
+use crate::layout::{Complex32, Complex64, DType};
 use crate::simd::instruction_set;
 use std::sync::atomic::Ordering;
 
@@ -72,6 +72,8 @@ pub(in crate::backend::cpu) unsafe fn compute(ins: &[Operand<'_>], out: View<'_>
         Some(Loops::U8) if a.dtype == DType::Bool => return Err(Error::not_implemented("matmul: not implemented for bool on cpu")),
         // Bytes wrap around in the same way, signed or not.
         Some(Loops::U8 | Loops::I8) => run!(u8),
+        Some(Loops::C64) => run!(Complex32),
+        Some(Loops::C128) => run!(Complex64),
         // Computed above, or before.
         None => return Err(malformed("matmul")),
     }

@@ -1,6 +1,6 @@
 //! Matrix products over any strides: tiny ones with a plain loop, matrix times vector and times few rows (`gemm_skinny`) with loops of this
 //! module, those that are worth it on machines with AVX2 with our own packing (`packed`), all others tile by tile with the crate `gemm`.
-//! `algorithms` has them in order.
+//! `algorithms` has them in order. Those of complex numbers are products of their parts (`complex`).
 //!
 //! Not here: broadcasting of batches and transposes (`array/matmul.rs`).
 //!
@@ -11,6 +11,7 @@ pub(super) mod algorithms;
 pub(super) mod compute;
 mod array_vector;
 pub mod choices;
+mod complex;
 #[cfg(target_arch = "x86_64")]
 mod gemm_skinny;
 mod integers;

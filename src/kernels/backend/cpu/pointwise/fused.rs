@@ -17,7 +17,7 @@ use std::cell::RefCell;
 /// Elements of a block.
 const BLOCK: usize = 1024;
 /// Bytes of a register: a block of the widest elements.
-const REGISTER: usize = BLOCK * 8;
+const REGISTER: usize = BLOCK * 16;
 /// Elements that one task computes.
 const GRAIN: usize = 1 << 15;
 /// Tasks between two checks whether to continue.

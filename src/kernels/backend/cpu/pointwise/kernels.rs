@@ -1,11 +1,12 @@
 //! One compiled loop for each row, element type and instruction set.
 
+use super::special;
 #[cfg(target_arch = "x86_64")]
 use super::{lanes, roots};
 use crate::layout::{DType, Number, Scalar};
-use crate::rows::{Eval, MAX_PARAMS, OUTPUT, Row, RowId, Vjp, all_rows, table};
+use crate::rows::{Eval, Field, MAX_PARAMS, OUTPUT, Row, RowId, Vjp, all_rows, table};
 #[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512, B8, Base, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
+use crate::simd::{Avx2, Avx512, B8, Base, C64, C128, F32, F64, I32, I64, InstructionSet, KernelNumber, U8};
 
 /// Kernels work on whole blocks of so many elements, so that no loop has a remainder.
 pub const LANES: usize = 16;
@@ -192,6 +193,23 @@ unsafe fn element<A: KernelNumber>(ptr: *const u8, i: usize) -> A {
     A::new(unsafe { *(ptr as *const A::Stored).add(i) })
 }
 
+/// A complex number, whose real part is stored alone.
+trait PairNumber: KernelNumber {
+    type StoredPart: Copy;
+    fn part(re: <Self as Field>::Re) -> Self::StoredPart;
+}
+
+impl<A: KernelNumber> PairNumber for A
+where
+    <A as Field>::Re: KernelNumber,
+{
+    type StoredPart = <<A as Field>::Re as KernelNumber>::Stored;
+    #[inline(always)]
+    fn part(re: <A as Field>::Re) -> Self::StoredPart {
+        re.raw()
+    }
+}
+
 const fn is_periodic<R: Row>() -> bool {
     R::INFO.periodic && R::INFO.arity() == 1
 }
@@ -259,6 +277,14 @@ instances! { div_base div_avx2 div_avx512 <R: [Eval<A, Out = A> + Eval<A::FullRa
 instances! { cmp_base cmp_avx2 cmp_avx512 <R: [Eval<A, Out = bool>], A: KernelNumber> |n, o, i, p| {
     forward::<R, A, u8>(n, o, i, p, 0, |x, p| R::f(x, p) as u8)
 } }
+instances! { complex_base complex_avx2 complex_avx512 <R: [Eval<A, Out = A> + Eval<A::FullRangeNumber, Out = A::FullRangeNumber>], A: KernelNumber> |n, o, i, p| {
+    by_range::<A>(n, o, i, p, |k| element::<A>(i[0], k).in_range(),
+        |n, o, i, p| forward::<R, A, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A>>::f(x, p).raw()),
+        |n, o, i, p| forward::<R, A::FullRangeNumber, A::Stored>(n, o, i, p, A::from_bool(0).raw(), |x, p| <R as Eval<A::FullRangeNumber>>::f(x, p).raw()))
+} }
+instances! { part_base part_avx2 part_avx512 <R: [Eval<A, Out = <A as Field>::Re>], A: PairNumber> |n, o, i, p| {
+    forward::<R, A, A::StoredPart>(n, o, i, p, A::part(A::from_bool(0).re()), |x, p| A::part(R::f(x, p)))
+} }
 instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber>], A: KernelNumber, const I: usize> |n, o, i, p| {
     if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
@@ -268,18 +294,21 @@ instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeN
     }
 } }
 
-/// Types of numbers that have kernels, and how many of them are real: the last ones.
-const TYPES: usize = Number::ALL.len();
+/// Types of numbers without an imaginary part that have kernels, how many of them are real (the last ones), and complex ones behind them.
+const TYPES: usize = Number::C64 as usize;
 const REALS: usize = 2;
+const COMPLEX: usize = 2;
 
-/// The index of the type of numbers that `dtype` is computed in, in the order of `by_dtype`.
+/// The index of the type of numbers that `dtype` is computed in, in the order of `by_dtype`, and behind these of complex numbers.
 const fn place(dtype: DType) -> usize {
     dtype.number() as usize
 }
 
-/// All kernels of one row: `[instruction set][type]`, and `[instruction set][operand][real type]`.
+/// All kernels of one row: `[instruction set][type]`, and `[instruction set][operand][real type]`. Derivatives in complex numbers are composed
+/// of forward kernels.
 struct RowKernels {
     forward: [[Option<KernelFn>; TYPES]; InstructionSet::COUNT],
+    complex: [[Option<KernelFn>; COMPLEX]; InstructionSet::COUNT],
     vjp: [[[Option<KernelFn>; REALS]; MAX_OPERANDS]; InstructionSet::COUNT],
 }
 
@@ -339,6 +368,7 @@ macro_rules! vjp_levels {
             [vjp_kernels!(vjp_base $R Base)]
         }
     }};
+    (Special $R:ident) => { [[[None; 2]; MAX_OPERANDS]; InstructionSet::COUNT] };
     ($kind:ident Erf) => { vjp_levels!(lanes Erf) };
     ($kind:ident Erfc) => { vjp_levels!(lanes Erfc) };
     ($kind:ident Silu) => { vjp_levels!(lanes Silu) };
@@ -446,8 +476,53 @@ macro_rules! forward_kernels {
             by_dtype!(floats real_avx512 $R Avx512)
         )
     };
+    // Each chooses the instruction set itself.
+    (Special $R:ident) => {
+        [[
+            None,
+            None,
+            None,
+            None,
+            Some(special::single::<{ RowId::$R as u16 }> as KernelFn),
+            Some(special::double::<{ RowId::$R as u16 }> as KernelFn),
+        ]; InstructionSet::COUNT]
+    };
     (Int $R:ident) => {
         by_isa!(by_dtype!(ints num_base $R), by_dtype!(ints num_avx2 $R), by_dtype!(ints num_avx2 $R))
+    };
+}
+
+// Complex numbers have no instance for AVX-512. The exponential and what is made of it has one for angles of any size (`complex_base`,
+// `complex_avx2`); these rows take no sine of a part. Of powers the angle is a product, and reduced as well as its rounding deserves.
+macro_rules! complex_kernels {
+    (Analytic Div) => { complex_kernels!(Field Div) };
+    (Analytic Reciprocal) => { complex_kernels!(Field Reciprocal) };
+    (Analytic Addcdiv) => { complex_kernels!(Field Addcdiv) };
+    (Analytic Lerp) => { complex_kernels!(Field Lerp) };
+    (Analytic Sqrt) => { complex_kernels!(Field Sqrt) };
+    (Analytic Rsqrt) => { complex_kernels!(Field Rsqrt) };
+    (Analytic Log) => { complex_kernels!(Field Log) };
+    (Analytic Log2) => { complex_kernels!(Field Log2) };
+    (Analytic Log10) => { complex_kernels!(Field Log10) };
+    (Analytic Log1p) => { complex_kernels!(Field Log1p) };
+    (Analytic Asin) => { complex_kernels!(Field Asin) };
+    (Analytic Acos) => { complex_kernels!(Field Acos) };
+    (Analytic Atan) => { complex_kernels!(Field Atan) };
+    (Analytic Asinh) => { complex_kernels!(Field Asinh) };
+    (Analytic Acosh) => { complex_kernels!(Field Acosh) };
+    (Analytic Atanh) => { complex_kernels!(Field Atanh) };
+    (Field $R:ident) => { complex_kernels!(@ $R num_base num_avx2) };
+    (Analytic $R:ident) => { complex_kernels!(@ $R complex_base complex_avx2) };
+    (Modulus $R:ident) => { complex_kernels!(@ $R part_base part_avx2) };
+    (Phase $R:ident) => { complex_kernels!(@ $R part_base part_avx2) };
+    (Test $R:ident) => { complex_kernels!(@ $R cmp_base cmp_avx2) };
+    ($kind:ident $R:ident) => { [[None; COMPLEX]; InstructionSet::COUNT] };
+    (@ $R:ident $base:ident $avx2:ident) => {
+        by_isa!(
+            [Some($base::<$R, C64<Base>> as KernelFn), Some($base::<$R, C128<Base>>)],
+            [Some($avx2::<$R, C64<Avx2>> as KernelFn), Some($avx2::<$R, C128<Avx2>>)],
+            [Some($avx2::<$R, C64<Avx2>> as KernelFn), Some($avx2::<$R, C128<Avx2>>)]
+        )
     };
 }
 
@@ -482,6 +557,7 @@ macro_rules! table {
             use table::$Row;
             RowKernels {
                 forward: forward_kernels!($kind $Row),
+                complex: complex_kernels!($kind $Row),
                 vjp: vjp_levels!($kind $Row),
             }
         }),+];
@@ -493,13 +569,15 @@ all_rows!(table);
 /// The kernel that computes `row`'s value in `dtype`; None if the row does not take that type.
 #[inline]
 pub fn forward_kernel(row: RowId, dtype: DType, isa: InstructionSet) -> Option<KernelFn> {
-    TABLE[row as usize].forward[isa as usize % InstructionSet::COUNT][place(dtype)]
+    let (row, isa) = (&TABLE[row as usize], isa as usize % InstructionSet::COUNT);
+    let place = place(dtype);
+    if place < TYPES { row.forward[isa][place] } else { row.complex[isa][place - TYPES] }
 }
 
-/// The kernel that computes the gradient of operand `i` of `row`; None for integers and where it is not fused (no derivative, one that
+/// The kernel that computes the gradient of operand `i` of `row`; None for integers and complex numbers, and where it is not fused (no derivative, one that
 /// reads only the cotangent, or an x86-64 without AVX2).
 #[inline]
 pub fn vjp_kernel(row: RowId, i: usize, dtype: DType, isa: InstructionSet) -> Option<KernelFn> {
     let which = place(dtype).checked_sub(TYPES - REALS)?;
-    TABLE[row as usize].vjp[isa as usize % InstructionSet::COUNT].get(i)?[which]
+    *TABLE[row as usize].vjp[isa as usize % InstructionSet::COUNT].get(i)?.get(which)?
 }

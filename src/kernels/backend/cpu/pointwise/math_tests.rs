@@ -5,7 +5,7 @@ use crate::layout::DType;
 use crate::rows::RowId;
 use crate::simd::{InstructionSet, best};
 
-fn instruction_sets() -> Vec<InstructionSet> {
+pub(super) fn instruction_sets() -> Vec<InstructionSet> {
     InstructionSet::ALL.into_iter().filter(|l| *l <= best()).collect()
 }
 
@@ -148,7 +148,7 @@ fn f32_functions_are_accurate_on_a_sample() {
 }
 
 /// A hexadecimal float as Python writes it.
-fn hex(text: &str) -> f64 {
+pub(super) fn hex(text: &str) -> f64 {
     let (sign, text) = text.strip_prefix('-').map_or((1.0, text), |t| (-1.0, t));
     let text = text.strip_prefix("0x").expect("a hexadecimal float");
     let (digits, exponent) = text.split_once('p').expect("an exponent");

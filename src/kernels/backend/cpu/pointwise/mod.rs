@@ -6,19 +6,22 @@ pub(super) mod compute;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 #[cfg(test)]
+mod complex_tests;
+#[cfg(test)]
 mod math_tests;
 pub mod fused;
 pub mod kernels;
 #[cfg(target_arch = "x86_64")]
 mod roots;
 pub mod small;
+mod special;
 
 use self::kernels::{KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS};
 use crate::backend::cpu::common::cast::{CastRoute, ConvertFn, convert_fn, stored};
 use crate::backend::cpu::common::strided::{StridedDim, Tiles, collapse};
 use crate::error::{Error, Result};
 use crate::host::threads::parallel_for;
-use crate::layout::{DType, Scalar};
+use crate::layout::{Complex64, DType, Scalar, WIDEST};
 pub use crate::rows::{Func, Part};
 use crate::rows::{MAX_PARAMS, RowId};
 use crate::simd::{InstructionSet, instruction_set};
@@ -46,6 +49,9 @@ const N: usize = MAX_INPUTS + 1;
 const ROOM: usize = 512;
 /// Work is split into pieces of this many elements, for any number of threads.
 const GRAIN: usize = 1 << 15;
+
+/// As wide as the widest elements.
+type Widest = Complex64;
 
 #[repr(C, align(64))]
 struct TileBuffer<const B: usize>(MaybeUninit<[u8; B]>);
@@ -120,10 +126,10 @@ impl DenseLoop {
     /// As for `run`, and `n < LANES`.
     #[inline]
     unsafe fn partial(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS]) {
-        let mut buffers = [const { MaybeUninit::<[u64; LANES]>::uninit() }; MAX_INPUTS];
-        let mut result = MaybeUninit::<[u64; LANES]>::uninit();
+        let mut buffers = [const { MaybeUninit::<[Widest; LANES]>::uninit() }; MAX_INPUTS];
+        let mut result = MaybeUninit::<[Widest; LANES]>::uninit();
         let mut at = *ins;
-        // SAFETY: the caller's; a kernel reads no more than a block of at most 8 bytes each, all of which is set.
+        // SAFETY: the caller's; a kernel reads no more than a block of the widest elements, all of which is set.
         unsafe {
             for k in 0..MAX_INPUTS {
                 let size = self.sizes[k];
@@ -164,7 +170,8 @@ unsafe fn copy_few(src: *const u8, dst: *mut u8, n: usize, size: usize) {
                 1 => *dst.add(i) = *src.add(i),
                 2 => *(dst as *mut u16).add(i) = *(src as *const u16).add(i),
                 4 => *(dst as *mut u32).add(i) = *(src as *const u32).add(i),
-                _ => *(dst as *mut u64).add(i) = *(src as *const u64).add(i),
+                8 => (dst as *mut u64).add(i).write_unaligned((src as *const u64).add(i).read_unaligned()),
+                _ => *(dst as *mut Widest).add(i) = *(src as *const Widest).add(i),
             }
         }
     }
@@ -189,7 +196,7 @@ impl StridedLoop {
     unsafe fn flat(&self, n: usize, out: *mut u8, ins: &[*const u8; MAX_INPUTS], single: &[bool; MAX_INPUTS]) {
         let (kernel, sizes, out_size) = (&self.kernel, &self.kernel.sizes, self.kernel.out_size);
         split(n, |start, len| {
-            let mut buffers = [const { TileBuffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
+            let mut buffers = [const { TileBuffer::<{ ROOM * WIDEST }>(MaybeUninit::uninit()) }; MAX_INPUTS];
             let mut at = *ins;
             let room = len.min(ROOM);
             // SAFETY: the caller's; a single value fills a buffer once, and the buffer is used again for each run of `ROOM`.
@@ -228,14 +235,14 @@ impl StridedLoop {
         let (out, ins) = (SharedAcrossThreads(out), SharedAcrossThreads(*ins));
         parallel_for(count.div_ceil(per), |piece| {
             let (out, ins) = (out.get(), ins.get());
-            let mut buffers = [const { TileBuffer::<{ ROOM * 8 }>(MaybeUninit::uninit()) }; MAX_INPUTS];
-            let mut result = TileBuffer::<{ ROOM * 8 }>::new();
+            let mut buffers = [const { TileBuffer::<{ ROOM * WIDEST }>(MaybeUninit::uninit()) }; MAX_INPUTS];
+            let mut result = TileBuffer::<{ ROOM * WIDEST }>::new();
             tiles.for_each(piece * per, count.min((piece + 1) * per), |tile| {
                 let dense_here = |s: (isize, isize), size: usize| {
                     (s.1 == size as isize || tile.cols == 1) && (tile.rows == 1 || s.0 == (size * tile.cols) as isize)
                 };
                 let mut at = [std::ptr::null(); MAX_INPUTS];
-                // SAFETY: tiles have at most ROOM elements, each of at most 8 bytes; the rest is the caller's.
+                // SAFETY: tiles have at most ROOM elements, none wider than the widest; the rest is the caller's.
                 unsafe {
                     for k in 0..MAX_INPUTS {
                         let Some(mv) = self.moves[k] else { continue };

@@ -3,8 +3,7 @@
 use super::kernels::{self, KernelFn, LANES, MAX_INPUTS, MAX_OPERANDS};
 use crate::backend::cpu::pointwise::{Func, Part, specialise};
 use crate::layout::{DType, Scalar};
-use crate::rows::MAX_PARAMS;
-use crate::rows::OUTPUT;
+use crate::rows::{Kind, MAX_PARAMS, OUTPUT};
 use crate::simd::instruction_set;
 use std::mem::MaybeUninit;
 
@@ -76,6 +75,8 @@ pub struct SmallKernel {
     inputs: usize,
     /// The number of the input that is the first operand.
     first: usize,
+    /// Whether it may compute what lies behind the elements. The time that special functions take depends on their arguments.
+    pads: bool,
 }
 
 impl SmallKernel {
@@ -106,7 +107,14 @@ impl SmallKernel {
             out_size,
             inputs: func.inputs(),
             first: usize::from(func.part != Part::Forward),
+            pads: info.kind != Kind::Special,
         })
+    }
+
+    /// Whether it may be run with `padded`.
+    #[inline]
+    pub fn pads(&self) -> bool {
+        self.pads
     }
 
     /// How many inputs there are, as `Func` counts them.

@@ -61,7 +61,7 @@ impl CpuFamily for Pool {
                 PoolPass::AverageAdjoint(divisor) => {
                     float!(out.dtype, T => pool::average_adjoint::<T>(p, divisor, from(0).cast(), out.ptr().cast()));
                 }
-                PoolPass::Unfold => by_width!(out.dtype, T => pool::unfold::<T>(p, from(0).cast(), out.ptr().cast(), 0)),
+                PoolPass::Unfold => by_width!(out.dtype, T => pool::unfold::<T>(p, from(0).cast(), out.ptr().cast(), T::default())),
                 PoolPass::Fold => float!(out.dtype, T => pool::fold::<T>(p, from(0).cast(), out.ptr().cast())),
             }
         }

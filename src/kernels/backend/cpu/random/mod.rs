@@ -4,6 +4,7 @@
 //! of the stream belong to an operation (`ops/random.rs`).
 
 pub(super) mod compute;
+pub mod rejection;
 
 use crate::host::threads::{SharedPointer, parallel_for};
 use crate::simd::{Base, Isa, math};
@@ -16,7 +17,13 @@ const PIECE: usize = 32 << 10;
 /// Four random words for the counter `at` under the key `seed`.
 #[inline(always)]
 pub fn philox(seed: u64, at: u64) -> [u32; 4] {
-    let mut c = [at as u32, (at >> 32) as u32, 0, 0];
+    philox_of(seed, [at as u32, (at >> 32) as u32, 0, 0])
+}
+
+/// Four random words for a counter of four words.
+#[inline(always)]
+fn philox_of(seed: u64, counter: [u32; 4]) -> [u32; 4] {
+    let mut c = counter;
     let mut k = [seed as u32, (seed >> 32) as u32];
     for _ in 0..10 {
         let p0 = u64::from(c[0]) * u64::from(MUL[0]);

@@ -7,7 +7,7 @@ use super::traversal::{FinishFn, ReduceKernel};
 use super::variance::{LogSumExpOp, SquaredDistances};
 use crate::backend::cpu::elem::{by_narrow_float, by_narrow_integer};
 use crate::call::Reducer;
-use crate::layout::{DType, Number};
+use crate::layout::{Complex32, Complex64, DType, Number};
 
 impl ReduceKernel {
     /// A reduction whose accumulators are the results.
@@ -69,6 +69,8 @@ pub fn sum(dtype: DType) -> ReduceKernel {
         Number::I64 => LoopsOf::<SumOp<i64, i64>>::NARROW,
         Number::F32 => LoopsOf::<SumOp<f32, f32>>::LOOPS,
         Number::F64 => LoopsOf::<SumOp<f64, f64>>::LOOPS,
+        Number::C64 => LoopsOf::<SumOp<Complex32, Complex32>>::LOOPS,
+        Number::C128 => LoopsOf::<SumOp<Complex64, Complex64>>::LOOPS,
     })
     .widened_whole(dtype)
 }
@@ -81,6 +83,8 @@ pub fn prod(dtype: DType) -> ReduceKernel {
         Number::I64 => LoopsOf::<ProdOp<i64, i64>>::LOOPS,
         Number::F32 => LoopsOf::<ProdOp<f32, f32>>::LOOPS,
         Number::F64 => LoopsOf::<ProdOp<f64, f64>>::LOOPS,
+        Number::C64 => LoopsOf::<ProdOp<Complex32, Complex32>>::LOOPS,
+        Number::C128 => LoopsOf::<ProdOp<Complex64, Complex64>>::LOOPS,
     })
     .widened_whole(dtype)
     .of_bool(dtype)
@@ -111,11 +115,15 @@ fn extreme_loops(max: bool, number: Number) -> &'static ReduceLoops {
         Number::I64 => by_max!(i64, NARROW),
         Number::F32 => by_max!(f32, LOOPS),
         Number::F64 => by_max!(f64, NARROW),
+        Number::C64 | Number::C128 => unreachable!("complex numbers have no order"),
     }
 }
 
 /// The reduction `r` of bytes, applied to whether each element is not 0. Elements of one width and kind are told from 0 alike.
 fn of_truth(r: ReduceKernel, dtype: DType) -> ReduceKernel {
+    if dtype.is_complex() {
+        return r.loading(if dtype.computed() == DType::C64 { Load::nonzero::<Complex32, u8>() } else { Load::nonzero::<Complex64, u8>() });
+    }
     match (dtype.is_float(), dtype.size()) {
         (false, 1) => r,
         (false, 2) => r.loading(Load::nonzero::<i16, u8>()),
@@ -165,7 +173,7 @@ pub fn squares(dtype: DType) -> Option<ReduceKernel> {
             Some(ReduceKernel::plain(SquaredDistances::<f32>::LOOPS).finished(4, SquaredDistances::<f32>::finish).widened_whole(dtype))
         }
         Number::F64 => Some(ReduceKernel::plain(SquaredDistances::<f64>::LOOPS).finished(8, SquaredDistances::<f64>::finish)),
-        Number::Bool | Number::U8 | Number::I32 | Number::I64 => None,
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 | Number::C64 | Number::C128 => None,
     }
 }
 
@@ -174,7 +182,7 @@ pub fn logsumexp(dtype: DType) -> Option<ReduceKernel> {
     match dtype.number() {
         Number::F32 => Some(ReduceKernel::plain(LogSumExpOp::<f32>::LOOPS).finished(4, LogSumExpOp::<f32>::finish).widened_whole(dtype)),
         Number::F64 => Some(ReduceKernel::plain(LogSumExpOp::<f64>::LOOPS).finished(8, LogSumExpOp::<f64>::finish)),
-        Number::Bool | Number::U8 | Number::I32 | Number::I64 => None,
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 | Number::C64 | Number::C128 => None,
     }
 }
 
@@ -191,7 +199,7 @@ pub fn norm(p: f64, dtype: DType) -> Option<ReduceKernel> {
             let largest = ReduceKernel::plain(LoopsOf::<LargestAbsolute<f64>>::NARROW);
             Some(float_norm::<f64, f64>(p, LoopsOf::<SquareSum<f64, false>>::LOOPS, largest, dtype))
         }
-        Number::Bool | Number::U8 | Number::I32 | Number::I64 => None,
+        Number::Bool | Number::U8 | Number::I32 | Number::I64 | Number::C64 | Number::C128 => None,
     }
 }
 
@@ -331,7 +339,7 @@ mod tests {
         let values: Vec<i64> = (0..21_100).map(|i| if i * 7919 % 1013 < 500 { 0 } else { i * 31 % 7 % 3 }).collect();
         // Products that stay exact.
         let signs: Vec<i64> = (0..21_100).map(|i| if i % 400 == 77 { 2 } else { 1 }).collect();
-        for dtype in DType::ALL {
+        for dtype in DType::ALL.into_iter().filter(|d| !d.is_complex() && !d.is_wide_unsigned()) {
             let kept = if dtype.is_half() { DType::F32 } else { dtype };
             let summed = if dtype.is_float() { kept } else { DType::I64 };
             let (x, s) = (stored(dtype, &values), stored(dtype, &signs));

@@ -3,7 +3,7 @@
 
 use super::loops::instances;
 use super::reducers::{Arithmetic, Float};
-use crate::layout::{BF16, F16};
+use crate::layout::{BF16, Complex32, Complex64, F16};
 use crate::simd::{InstructionSet, instruction_set};
 use std::marker::PhantomData;
 
@@ -102,6 +102,8 @@ maybe_zero! {
     BF16: |x| x.0 & 0x7fff == 0;
     f32: |x| x == 0.0;
     f64: |x| x == 0.0;
+    Complex32: |x| x.re == 0.0 && x.im == 0.0;
+    Complex64: |x| x.re == 0.0 && x.im == 0.0;
 }
 
 impl<T: MaybeZero, A: Arithmetic> LoadOp for NonzeroLoad<T, A> {

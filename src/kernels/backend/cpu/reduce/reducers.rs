@@ -1,5 +1,6 @@
 //! The accumulators of reductions: one `ReduceOp` for each kind of accumulator and element type.
 
+use crate::layout::{Complex, Complex32, Complex64};
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
@@ -97,6 +98,22 @@ macro_rules! integers {
 }
 integers!(u8, i8, i16, i32, i64);
 
+macro_rules! complex {
+    ($($t:ty),*) => { $(
+        impl Arithmetic for $t {
+            const ZERO: Self = Complex { re: 0.0, im: 0.0 };
+            const ONE: Self = Complex { re: 1.0, im: 0.0 };
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { Complex { re: self.re + other.re, im: self.im + other.im } }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                Complex { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
+            }
+        }
+    )* };
+}
+complex!(Complex32, Complex64);
+
 /// Element types with a fraction.
 pub trait Float: Numeric {
     fn minus(self, other: Self) -> Self;
@@ -177,6 +194,13 @@ macro_rules! conversions {
     })* };
 }
 conversions!(u8 => i64, i32 => i64, i64 => i64, f32 => f32, f32 => f64, f64 => f64);
+macro_rules! same {
+    ($($t:ty)*) => { $(impl Widen<$t> for $t {
+        #[inline(always)]
+        fn to(self) -> $t { self }
+    })* };
+}
+same!(Complex32 Complex64);
 
 macro_rules! reducer {
     ($(#[$doc:meta])* $name:ident) => {

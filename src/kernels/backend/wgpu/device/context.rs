@@ -7,6 +7,7 @@ use super::host;
 use super::pipeline::PIPELINES;
 use super::recorder::{PendingRead, Recorder};
 use super::timer;
+use crate::backend::wgpu::elem::on_device;
 use crate::backend::wgpu::native::api::{Api, Signal};
 use crate::backend::wgpu::native::types::ErrorType;
 use crate::error::{Error, Result};
@@ -167,6 +168,11 @@ impl Context {
 
     /// The error for element types for which the adapter has no arithmetic.
     pub fn supports(&self, dtype: DType) -> Result<()> {
+        if !on_device().any(|d| d == dtype) {
+            let other =
+                if dtype.is_complex() { "Convert with .to(rgrad.complex64), or use .cpu()" } else { "Use .cpu(), or convert them before" };
+            return Err(Error::not_implemented(format!("tensors of {dtype} are not on wgpu. {other}")));
+        }
         // Elementary functions of float64 read the bits as 64-bit integers.
         if dtype == DType::F64 && !(self.features.float64 && self.features.int64) {
             return Err(Error::not_implemented(format!(

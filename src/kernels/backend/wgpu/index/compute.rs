@@ -43,6 +43,10 @@ impl WgpuFamily for IndexPlan {
         Halves::InFloat32
     }
 
+    fn takes_complex(&self) -> bool {
+        true
+    }
+
     fn compute(i: &IndexPlan, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output(outs, 0)?;
         rows(i, operand(ins, 0)?, &ins[1..], |rows| if out.shape.contains(&0) { Ok(()) } else { rows.take(out) })
@@ -55,6 +59,10 @@ impl WgpuFamily for IndexWrite {
         let positions = if let Some(Operand::View(v)) = ins.get(1) { v.shape } else { &[] };
         let accumulates = self.how != Write::Set && positions.iter().product::<usize>() <= IN_ORDER;
         if accumulates { Halves::Accumulated } else { Halves::InFloat32 }
+    }
+
+    fn takes_complex(&self) -> bool {
+        true
     }
 
     fn compute(w: &IndexWrite, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {

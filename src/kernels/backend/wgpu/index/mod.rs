@@ -99,7 +99,7 @@ impl PositionsBinding {
             Number::I32 => format!("let lo = b{slot}[at]; let hi = 0u - (lo >> 31u);"),
             Number::Bool | Number::U8 => format!("let lo = b{slot}[at]; let hi = 0u;"),
             // Refused as positions.
-            Number::F32 | Number::F64 => "let lo = 0u; let hi = 0x80000000u;".into(),
+            Number::F32 | Number::F64 | Number::C64 | Number::C128 => "let lo = 0u; let hi = 0x80000000u;".into(),
         };
         let wrap = if wraps {
             format!("if (hi == 0xffffffffu && {size} != 0u && lo >= 0u - {size}) {{ return lo + {size}; }}\n")

@@ -14,6 +14,10 @@ impl WgpuFamily for Pointwise {
         Halves::Taken
     }
 
+    fn takes_complex(&self) -> bool {
+        true
+    }
+
     fn compute(p: &Pointwise, _context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output(outs, 0)?;
         let mut operands: SmallVec<[PointwiseInput<'_>; 5]> = SmallVec::new();

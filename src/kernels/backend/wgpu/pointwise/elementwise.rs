@@ -411,7 +411,8 @@ impl LoadFunction {
         let kept = match dtype.number() {
             Number::F32 => format!("f32_keep({value})"),
             Number::F64 => format!("f64_keep({value})"),
-            Number::Bool | Number::U8 | Number::I32 | Number::I64 => value.clone(),
+            Number::C64 => format!("c64_keep({value})"),
+            Number::Bool | Number::U8 | Number::I32 | Number::I64 | Number::C128 => value.clone(),
         };
         format!("fn load(i: u32) -> {} {{\n{text}return {kept};\n}}\n", elem::value(*dtype))
     }

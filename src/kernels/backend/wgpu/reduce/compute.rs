@@ -32,6 +32,10 @@ impl WgpuFamily for Reduce {
         Halves::InFloat32
     }
 
+    fn takes_complex(&self) -> bool {
+        !self.reducer.is_float_only() && !matches!(self.reducer, call::Reducer::Extreme { .. })
+    }
+
     fn compute(r: &Reduce, context: &Arc<Context>, ins: &[Operand<'_>], outs: &[Option<View<'_>>]) -> Result<()> {
         let out = output(outs, 0)?;
         let op = r.reducer.name();

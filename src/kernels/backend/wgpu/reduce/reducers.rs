@@ -144,13 +144,15 @@ impl DeviceReducer {
             (Number::F32, false) => [f32::INFINITY.to_bits(), 0],
             (Number::F64, true) => split(f64::NEG_INFINITY.to_bits() as i64),
             (Number::F64, false) => split(f64::INFINITY.to_bits() as i64),
+            (Number::C64 | Number::C128, _) => crate::backend::wgpu::elem::no_complex(),
         }
     }
 
     /// The text for elements of `from` and results of `to`.
     pub(crate) fn code(self, from: DType, to: DType) -> ReducerCode {
         let e = self.element(from);
-        let mut c = ReducerCode { text: String::new(), size: if from == DType::F64 { 8 } else { 4 }, store: "{0}[k] = a;".into() };
+        let wide_acc = from == DType::F64 || from.is_complex();
+        let mut c = ReducerCode { text: String::new(), size: if wide_acc { 8 } else { 4 }, store: "{0}[k] = a;".into() };
         let wide = to == DType::I64;
         match self {
             DeviceReducer::Sum | DeviceReducer::Prod => {
@@ -161,7 +163,11 @@ impl DeviceReducer {
                     c.size = 8;
                     c.simple("vec2<u32>", start, e, &widened(from, "x"), merge);
                 } else {
-                    let (start, merge) = if sum { (format!("{e}()"), "a + b") } else { (format!("{e}(1)"), "a * b") };
+                    let (start, merge) = match (sum, from.is_complex()) {
+                        (true, _) => (format!("{e}()"), "a + b"),
+                        (false, true) => (format!("{e}(1.0, 0.0)"), "c64_mul(a, b)"),
+                        (false, false) => (format!("{e}(1)"), "a * b"),
+                    };
                     c.simple(e, &start, e, "x", merge);
                 }
             }
@@ -206,6 +212,7 @@ impl DeviceReducer {
                     Number::F32 => "{0}[k] = f32(a);",
                     Number::Bool | Number::U8 => "{0}[k] = a;",
                     Number::I32 => "{0}[k] = i32(a);",
+                    Number::C64 | Number::C128 => crate::backend::wgpu::elem::no_complex(),
                 }
                 .into();
             }
@@ -283,13 +290,18 @@ impl DeviceReducer {
             }
             DeviceReducer::SumExp => c.simple(e, &format!("{e}()"), e, &format!("{e}_exp(x - s)"), "a + b"),
             DeviceReducer::Dot => {
-                let (lift, merge) = if from == DType::I64 { ("i64_mul(x, y)", "i64_add(a, b)") } else { ("x * y", "a + b") };
+                let (lift, merge) = match from.number() {
+                    Number::I64 => ("i64_mul(x, y)", "i64_add(a, b)"),
+                    Number::C64 => ("c64_mul(x, y)", "a + b"),
+                    Number::Bool | Number::U8 | Number::I32 | Number::F32 | Number::F64 | Number::C128 => ("x * y", "a + b"),
+                };
                 c.size = scratch_size(from);
                 c.simple(e, &format!("{e}()"), e, lift, merge);
                 c.store = match from.number() {
                     Number::U8 => "{0}[k] = a & 255u;".into(),
                     Number::I32 => format!("{{0}}[k] = {};", narrowed(from, "a")).into(),
-                    Number::Bool | Number::I64 | Number::F32 | Number::F64 => c.store,
+                    Number::Bool | Number::I64 | Number::F32 | Number::F64 | Number::C64 => c.store,
+                    Number::C128 => crate::backend::wgpu::elem::no_complex128(),
                 };
             }
         }
@@ -315,7 +327,7 @@ fn widened(from: DType, x: &str) -> String {
         Number::I32 => format!("vec2<u32>(bitcast<u32>({x}), select(0u, 0xffffffffu, {x} < 0))"),
         Number::I64 => x.to_string(),
         Number::Bool | Number::U8 => format!("vec2<u32>({x}, 0u)"),
-        Number::F32 | Number::F64 => convert(from, DType::I64, x),
+        Number::F32 | Number::F64 | Number::C64 | Number::C128 => convert(from, DType::I64, x),
     }
 }
 
@@ -328,6 +340,8 @@ fn truth(from: DType) -> String {
         Number::F64 => "min(x.x | (x.y & 0x7fffffffu), 1u)".into(),
         Number::I32 => "select(0u, 1u, x != 0)".into(),
         Number::Bool | Number::U8 => "min(x, 1u)".into(),
+        Number::C64 => "min((bitcast<u32>(x.x) | bitcast<u32>(x.y)) & 0x7fffffffu, 1u)".into(),
+        Number::C128 => crate::backend::wgpu::elem::no_complex128(),
     }
 }
 
@@ -344,6 +358,7 @@ fn ahead(s: &mut String, from: DType, max: bool) {
     let (first, second) = if max { ("q", "p") } else { ("p", "q") };
     let body = match from.number() {
         Number::Bool | Number::U8 | Number::I32 => format!("return a {than} b;"),
+        Number::C64 | Number::C128 => crate::backend::wgpu::elem::no_complex(),
         Number::I64 => format!("let p = a; let q = b; return i64_lt({first}, {second});"),
         Number::F32 => format!(
             "let p = f32_is_nan(a); let q = f32_is_nan(b); \

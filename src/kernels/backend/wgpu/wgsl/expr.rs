@@ -101,7 +101,7 @@ impl ShaderExpr {
 
     fn compare(&self, op: &str, f: &str, o: &ShaderExpr) -> ShaderBool {
         let text = match self.dtype.number() {
-            Number::F32 | Number::F64 | Number::I64 => {
+            Number::F32 | Number::F64 | Number::I64 | Number::C64 | Number::C128 => {
                 format!("{}_{f}(v{}, v{})", elem::prefix(self.dtype), self.id, o.id)
             }
             Number::Bool | Number::U8 | Number::I32 => format!("v{} {op} v{}", self.id, o.id),
@@ -118,9 +118,19 @@ impl ShaderExpr {
         self.call2(&format!("{}_{f}", elem::prefix(self.dtype)), o)
     }
 
-    /// A predicate of floats; None for integers.
+    /// A predicate of floats and complex numbers; None for integers.
     fn float_test(&self, f: &str) -> Option<ShaderBool> {
-        self.dtype.is_float().then(|| self.truth(format!("{}_{f}(v{})", elem::prefix(self.dtype), self.id), &[self.id]))
+        self.dtype.is_differentiable().then(|| self.truth(format!("{}_{f}(v{})", elem::prefix(self.dtype), self.id), &[self.id]))
+    }
+
+    /// A part of a complex number.
+    fn part(&self, name: &str) -> ShaderExpr {
+        ShaderExpr::new(&self.graph, self.dtype.row().real, format!("v{}.{name}", self.id), &[self.id])
+    }
+
+    /// A real function of a complex number.
+    fn size(&self, f: &str) -> ShaderExpr {
+        ShaderExpr::new(&self.graph, self.dtype.row().real, format!("{}_{f}(v{})", elem::prefix(self.dtype), self.id), &[self.id])
     }
 
     fn rounded(&self, f: &str) -> ShaderExpr {
@@ -135,7 +145,7 @@ impl Add for ShaderExpr {
             Number::Bool => self.infix("|", &o),
             Number::U8 => self.infix_u8("+", &o),
             Number::I64 => self.call2("i64_add", &o),
-            Number::F32 | Number::F64 => self.fusible("+", &o),
+            Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.fusible("+", &o),
             Number::I32 => self.infix_i32("+", &o),
         }
     }
@@ -149,11 +159,11 @@ impl Sub for ShaderExpr {
             Number::U8 => self.infix_u8("-", &o),
             Number::I64 => self.call2("i64_sub", &o),
             // Drivers replace `x - x` by 0, which is wrong for nan and infinity.
-            Number::F32 | Number::F64 if self.id == o.id => {
+            Number::F32 | Number::F64 | Number::C64 | Number::C128 if self.id == o.id => {
                 let kept = o.typed("keep");
                 self.fusible("-", &kept)
             }
-            Number::F32 | Number::F64 => self.fusible("-", &o),
+            Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.fusible("-", &o),
             Number::I32 => self.infix_i32("-", &o),
         }
     }
@@ -167,6 +177,7 @@ impl Mul for ShaderExpr {
             Number::U8 => self.infix_u8("*", &o),
             Number::I64 => self.call2("i64_mul", &o),
             Number::F32 | Number::F64 => self.fusible("*", &o),
+            Number::C64 | Number::C128 => self.typed2("mul", &o),
             Number::I32 => self.infix_i32("*", &o),
         }
     }
@@ -179,7 +190,7 @@ impl Neg for ShaderExpr {
             Number::Bool => self,
             Number::U8 => self.made(format!("(0u - v{}) & 255u", self.id), &[self.id]),
             Number::I32 => self.made(elem::narrowed(self.dtype, &format!("0 - v{}", self.id)), &[self.id]),
-            Number::I64 | Number::F32 | Number::F64 => self.typed("neg"),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed("neg"),
         }
     }
 }
@@ -201,7 +212,38 @@ impl Cond for ShaderBool {
 
 impl Field for ShaderExpr {
     type Cond = ShaderBool;
-    crate::without_imaginary_part!();
+    type Re = ShaderExpr;
+
+    fn conj(self) -> Self {
+        if self.dtype.is_complex() { self.typed("conj") } else { self }
+    }
+    fn re(self) -> Self {
+        if self.dtype.is_complex() { self.part("x") } else { self }
+    }
+    /// Shaders compute values of rows alone in complex numbers, and none of these is made of a real number.
+    fn of_re(re: Self) -> Self {
+        re
+    }
+    fn im(self) -> Self {
+        if self.dtype.is_complex() { self.part("y") } else { self.lit(0.0) }
+    }
+    fn turned(self) -> Self {
+        if self.dtype.is_complex() { self.typed("turned") } else { self.lit(0.0) }
+    }
+    fn modulus(self) -> Self {
+        if self.dtype.is_complex() { self.size("abs") } else { self.abs() }
+    }
+    fn sgn(self) -> Self {
+        if self.dtype.is_complex() { self.typed("sgn") } else { self.sign() }
+    }
+    fn angle(self) -> Self {
+        if self.dtype.is_complex() {
+            return self.size("angle");
+        }
+        let turned = self.lt(&self.lit(0.0));
+        let angle = Self::select(turned, self.lit(std::f64::consts::PI), self.lit(0.0));
+        Self::select(self.is_nan(), self, angle)
+    }
 
     fn lit(&self, v: f64) -> Self {
         let whole = v as i64;
@@ -211,6 +253,9 @@ impl Field for ShaderExpr {
             Number::I32 => format!("bitcast<i32>({}u)", elem::to_words(Scalar::Int(whole), self.dtype)[0]),
             Number::I64 => format!("vec2<u32>({}u, {}u)", whole as u32, (whole >> 32) as u32),
             Number::F32 => format!("f32_lit({:#010x}u)", (v as f32).to_bits()),
+            // A 0 that compilers know would cost signs of products.
+            Number::C64 => format!("vec2<f32>(f32_lit({:#010x}u), f32_lit(0u))", (v as f32).to_bits()),
+            Number::C128 => elem::no_complex128(),
             Number::F64 => format!("f64_lit({}u, {}u)", v.to_bits() as u32, (v.to_bits() >> 32) as u32),
         };
         self.made(text, &[])
@@ -220,7 +265,7 @@ impl Field for ShaderExpr {
     }
     fn truthy(&self) -> ShaderBool {
         match self.dtype.number() {
-            Number::F32 | Number::F64 | Number::I64 => {
+            Number::F32 | Number::F64 | Number::I64 | Number::C64 | Number::C128 => {
                 self.truth(format!("!{}_is_zero(v{})", elem::prefix(self.dtype), self.id), &[self.id])
             }
             Number::Bool | Number::U8 | Number::I32 => self.ne(&self.lit(0.0)),
@@ -239,7 +284,7 @@ impl Field for ShaderExpr {
         match self.dtype.number() {
             Number::Bool => self.made(format!("v{} | (v{} ^ 1u)", self.id, e.id), &[self.id, e.id]),
             Number::I32 => self.wrapped2("pow", &e),
-            Number::U8 | Number::I64 | Number::F32 | Number::F64 => self.typed2("pow", &e),
+            Number::U8 | Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("pow", &e),
         }
     }
 }
@@ -249,7 +294,7 @@ impl Num for ShaderExpr {
         match self.dtype.number() {
             Number::Bool | Number::U8 => self,
             Number::I32 => self.made(elem::narrowed(self.dtype, &format!("i32_abs(v{})", self.id)), &[self.id]),
-            Number::I64 | Number::F32 | Number::F64 => self.typed("abs"),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed("abs"),
         }
     }
     fn lt(&self, o: &Self) -> ShaderBool {
@@ -262,14 +307,14 @@ impl Num for ShaderExpr {
         match self.dtype.number() {
             Number::Bool => self.infix("|", &o),
             Number::U8 | Number::I32 => self.call2("max", &o),
-            Number::I64 | Number::F32 | Number::F64 => self.typed2("max", &o),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("max", &o),
         }
     }
     fn min(self, o: Self) -> Self {
         match self.dtype.number() {
             Number::Bool => self.infix("&", &o),
             Number::U8 | Number::I32 => self.call2("min", &o),
-            Number::I64 | Number::F32 | Number::F64 => self.typed2("min", &o),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("min", &o),
         }
     }
     fn sign(self) -> Self {
@@ -277,7 +322,7 @@ impl Num for ShaderExpr {
             Number::Bool => self,
             Number::U8 => self.made(format!("min(v{}, 1u)", self.id), &[self.id]),
             Number::I32 => self.call("sign"),
-            Number::I64 | Number::F32 | Number::F64 => self.typed("sign"),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed("sign"),
         }
     }
     fn div_floor(self, o: Self) -> Self {
@@ -285,7 +330,7 @@ impl Num for ShaderExpr {
             Number::Bool => self.infix("&", &o),
             Number::U8 => self.call2("u8_div", &o),
             Number::I32 => self.wrapped2("div_floor", &o),
-            Number::I64 | Number::F32 | Number::F64 => self.typed2("div_floor", &o),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("div_floor", &o),
         }
     }
     fn div_trunc(self, o: Self) -> Self {
@@ -293,20 +338,20 @@ impl Num for ShaderExpr {
             Number::Bool => self.infix("&", &o),
             Number::U8 => self.call2("u8_div", &o),
             Number::I32 => self.wrapped2("div_trunc", &o),
-            Number::I64 | Number::F32 | Number::F64 => self.typed2("div_trunc", &o),
+            Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("div_trunc", &o),
         }
     }
     fn fmod(self, o: Self) -> Self {
         match self.dtype.number() {
             Number::Bool => self.lit(0.0),
-            Number::U8 | Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.typed2("fmod", &o),
+            Number::U8 | Number::I32 | Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("fmod", &o),
         }
     }
     fn remainder(self, o: Self) -> Self {
         match self.dtype.number() {
             Number::Bool => self.lit(0.0),
             Number::U8 => self.call2("u8_fmod", &o),
-            Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.typed2("remainder", &o),
+            Number::I32 | Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("remainder", &o),
         }
     }
     fn floor(self) -> Self {
@@ -337,20 +382,22 @@ impl Int for ShaderExpr {
         match self.dtype.number() {
             Number::Bool => self.made(format!("v{} ^ 1u", self.id), &[self.id]),
             Number::U8 => self.made(format!("v{} ^ 255u", self.id), &[self.id]),
-            Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.made(format!("~v{}", self.id), &[self.id]),
+            Number::I32 | Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => {
+                self.made(format!("~v{}", self.id), &[self.id])
+            }
         }
     }
     fn shl(self, n: Self) -> Self {
         match self.dtype.number() {
             Number::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
             Number::I32 => self.wrapped2("shl", &n),
-            Number::U8 | Number::I64 | Number::F32 | Number::F64 => self.typed2("shl", &n),
+            Number::U8 | Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("shl", &n),
         }
     }
     fn shr(self, n: Self) -> Self {
         match self.dtype.number() {
             Number::Bool => self.made(format!("v{} & (v{} ^ 1u)", self.id, n.id), &[self.id, n.id]),
-            Number::U8 | Number::I32 | Number::I64 | Number::F32 | Number::F64 => self.typed2("shr", &n),
+            Number::U8 | Number::I32 | Number::I64 | Number::F32 | Number::F64 | Number::C64 | Number::C128 => self.typed2("shr", &n),
         }
     }
 }
@@ -366,6 +413,10 @@ impl Analytic for ShaderExpr {
 }
 
 impl Real for ShaderExpr {
+    /// There are no shaders of these rows: `has_kernel` says so, and the host computes them.
+    fn special(_row: RowId, x: &[Self]) -> Self {
+        x[0].lit(f64::NAN)
+    }
     reals!(one erf erfc);
     reals!(two atan2 hypot copysign);
 }

@@ -110,7 +110,8 @@ fn f32_atan(x: f32) -> f32 {
     return f32_atan2(x, 1.0);
 }
 
-fn f32_atan2(y: f32, x: f32) -> f32 {
+// |atan2(y, x)| as a sum of two numbers, of numbers that are not nan.
+fn f32_atan2_size(y: f32, x: f32) -> vec2<f32> {
     let a = bitcast<u32>(y) & 0x7fffffffu;
     let b = bitcast<u32>(x) & 0x7fffffffu;
     let least = min(a, b);
@@ -137,8 +138,12 @@ fn f32_atan2(y: f32, x: f32) -> f32 {
         let v = f32_two_sum(3.14159274, f32_neg(s.x));
         s = vec2<f32>(v.x, v.y + (-8.74227766e-8 - s.y));
     }
-    let nan = (a > 0x7f800000u) | (b > 0x7f800000u);
-    return select(f32_copysign(s.x + s.y, y), f32_lit(0x7fc00000u), nan);
+    return s;
+}
+
+fn f32_atan2(y: f32, x: f32) -> f32 {
+    let s = f32_atan2_size(y, x);
+    return select(f32_copysign(s.x + s.y, y), f32_lit(0x7fc00000u), f32_is_nan(x) | f32_is_nan(y));
 }
 
 // asin(t) - t for 0 <= t <= 0.5.

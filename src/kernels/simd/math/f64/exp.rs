@@ -31,7 +31,7 @@ fn exp_curve<I: Isa>(r: f64) -> f64 {
 /// `exp(x + xl) - 1` as dd before it is scaled: `(n, hi, lo)` with `exp(x + xl) = 2^n * (1 + hi + lo)`, |hi| < 0.42.
 /// For `x` from -746 to 711.
 #[inline(always)]
-pub(super) fn exp_parts<I: Isa>(x: f64, xl: f64) -> (f64, f64, f64) {
+pub(in crate::simd::math) fn exp_parts<I: Isa>(x: f64, xl: f64) -> (f64, f64, f64) {
     let n = (x * LOG2_E + MAGIC) - MAGIC;
     let a = fma::<I>(-n, LN2_HI, x);
     let b = n * LN2_LO;

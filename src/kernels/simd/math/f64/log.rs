@@ -7,7 +7,7 @@ use std::f64::consts::{LOG2_E, LOG10_2, LOG10_E};
 
 /// `log(1 + f + fl)` as dd, for f from -0.3 to 0.42.
 #[inline(always)]
-fn log_dd<I: Isa>(f: f64, fl: f64) -> (f64, f64) {
+pub(in crate::simd::math) fn log_dd<I: Isa>(f: f64, fl: f64) -> (f64, f64) {
     let (d, dl) = fast_two_sum(2.0, f);
     let r = 1.0 / d;
     let s = f * r;
@@ -39,7 +39,7 @@ fn log_dd<I: Isa>(f: f64, fl: f64) -> (f64, f64) {
 
 /// `k * ln 2 + h + l` as dd.
 #[inline(always)]
-fn add_ln2<I: Isa>(k: f64, h: f64, l: f64) -> (f64, f64) {
+pub(in crate::simd::math) fn add_ln2<I: Isa>(k: f64, h: f64, l: f64) -> (f64, f64) {
     let (s, e) = fast_two_sum(k * LN2_HI, h);
     fast_two_sum(s, e + fma::<I>(k, LN2_LO, l))
 }

@@ -8,8 +8,10 @@ mod rem;
 mod trig;
 
 pub use erf::{erf, erfc, normal_cdf};
+pub(super) use exp::exp_parts;
 pub use exp::{cosh, exp, exp2, expm1, sigmoid, sinh, tanh};
-pub(super) use log::power_edges;
 pub use log::{acosh, asinh, atanh, hypot, log, log1p, log2, log10, pow};
+pub(super) use log::{add_ln2, log_dd, power_edges};
 pub use rem::{QUOTIENT_LIMIT, fmod};
 pub use trig::{TRIG_LIMIT, acos, asin, atan, atan2, cos, sin, tan};
+pub(super) use trig::{atan2_dd, sin_cos};

@@ -86,6 +86,24 @@ pub fn cos<I: Isa>(x: f64) -> f64 {
     f64::from_bits(y.to_bits() ^ ((n.wrapping_add(1) & 2) << 62))
 }
 
+/// The sine and the cosine of `x + xl`, where `xl` is far below `x`. Beyond 2^50 `FullRange` is needed; others give those of 0 there.
+#[inline(always)]
+pub(in crate::simd::math) fn sin_cos<I: Isa>(x: f64, xl: f64) -> (f64, f64) {
+    if I::FULL_RANGE {
+        let (s, c) = x.sin_cos();
+        return (if x == 0.0 { x } else { s + c * xl }, c - s * xl);
+    }
+    // Infinity stays nan.
+    let (h, l, n) = reduce(if x.abs() > 1_125_899_906_842_624.0 { x * 0.0 } else { x });
+    let (h, l) = fast_two_sum(h, l + xl);
+    let (s, c) = (sin_dd::<I>(h, l), cos_dd::<I>(h, l));
+    let (s, c) = (s.0 + s.1, c.0 + c.1);
+    let even = n & 1 == 0;
+    let (sin, cos) = (if even { s } else { c }, if even { c } else { s });
+    let sin = f64::from_bits(sin.to_bits() ^ ((n & 2) << 62));
+    (if x == 0.0 { x } else { sin }, f64::from_bits(cos.to_bits() ^ ((n.wrapping_add(1) & 2) << 62)))
+}
+
 #[inline(always)]
 pub fn tan<I: Isa>(x: f64) -> f64 {
     if I::FULL_RANGE {
@@ -152,6 +170,13 @@ pub fn atan<I: Isa>(x: f64) -> f64 {
 
 #[inline(always)]
 pub fn atan2<I: Isa>(y: f64, x: f64) -> f64 {
+    let (h, l) = atan2_dd::<I>(y, x);
+    h + l
+}
+
+/// The angle of (x, y) as dd.
+#[inline(always)]
+pub(in crate::simd::math) fn atan2_dd<I: Isa>(y: f64, x: f64) -> (f64, f64) {
     let (a, b) = (y.abs(), x.abs());
     let both = (a == f64::INFINITY) & (b == f64::INFINITY);
     let top = if a > b { a } else { b };
@@ -167,12 +192,13 @@ pub fn atan2<I: Isa>(y: f64, x: f64) -> f64 {
     let (p, q) = if (b == f64::INFINITY) & !both { (0.0, 1.0) } else { (p, q) };
     let (h, l) = atan_ratio::<I>(p, q);
     let (s, e) = fast_two_sum(PI, -h);
-    let left = s + (e + (PI_LO - l));
-    let r = if x.is_sign_negative() { left } else { h + l };
+    let left = x.is_sign_negative();
+    let (r, rl) = (if left { s } else { h }, if left { e + (PI_LO - l) } else { l });
     // Where the angle is the quotient itself, the quotient is rounded only once.
-    let r = if (a < b * 1e-9) & x.is_sign_positive() { a / b } else { r };
+    let quotient = (a < b * 1e-9) & x.is_sign_positive();
+    let (r, rl) = (if quotient { a / b } else { r }, if quotient { 0.0 } else { rl });
     let r = if x.is_nan() | y.is_nan() { f64::NAN } else { r };
-    r.copysign(y)
+    (r.copysign(y), if y.is_sign_negative() { -rl } else { rl })
 }
 
 /// asin(t) - t - tl for |t| <= 0.5, as t^3 times a polynomial.

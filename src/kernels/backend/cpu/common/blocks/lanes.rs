@@ -15,7 +15,7 @@ pub(in crate::backend::cpu) trait Lanes: Copy + 'static {
     /// Rows of a tile: as many as leave registers for the operands.
     const ROWS: usize;
 
-    // SAFETY, of all: the machine has the instructions; N numbers are behind a pointer.
+    // SAFETY: of all, the machine has the instructions; N numbers are behind a pointer.
 
     unsafe fn load(p: *const Self::T) -> Self;
     unsafe fn store(self, p: *mut Self::T);

@@ -5,7 +5,7 @@
 mod half;
 
 use crate::backend::cpu::elem::by_narrow_integer;
-use crate::layout::{BF16, DType, Element, F16, Scalar};
+use crate::layout::{BF16, Complex, Complex32, Complex64, ComplexHalf, DType, Element, F16, Scalar};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{InstructionSet, instruction_set};
 use std::mem::MaybeUninit;
@@ -51,7 +51,7 @@ macro_rules! moves {
         })+
     };
 }
-moves!(u8 i16 i32 i64);
+moves!(u8 i16 i32 i64 Complex<i64>);
 
 /// What x86's conversion gives: values out of range and nan become the least integer. (`as` alone would saturate.)
 macro_rules! truncate {
@@ -109,10 +109,28 @@ convert! {
     BF16 as f32 => |x| x.to_f32();
     f32 as F16 => |x| F16::from_f32(x);
     f32 as BF16 => |x| BF16::from_f32(x);
+    i16 as StoredBool => |x| StoredBool((x != 0) as u8);
+    u16 as i32 => |x| x as i32;
+    u32 as i64 => |x| x as i64;
+    u64 as f32 => |x| x as f32;
+    u64 as f64 => |x| x as f64;
+    f32 as u64 => |x| Scalar::Float(x as f64).truncated_unsigned();
+    f64 as u64 => |x| Scalar::Float(x).truncated_unsigned();
     f64 as StoredBool => |x| StoredBool((x != 0.0) as u8);
     f64 as i32 => |x| f64_to_i32(x);
     f64 as i64 => |x| to_i64(x);
     f64 as f32 => |x| x as f32;
+    // A real number has no imaginary part, and what is left of a complex number is its real part.
+    f32 as Complex32 => |x| Complex { re: x, im: 0.0 };
+    f64 as Complex64 => |x| Complex { re: x, im: 0.0 };
+    Complex32 as f32 => |x| x.re;
+    Complex64 as f64 => |x| x.re;
+    Complex32 as Complex64 => |x| Complex { re: x.re as f64, im: x.im as f64 };
+    Complex64 as Complex32 => |x| Complex { re: x.re as f32, im: x.im as f32 };
+    ComplexHalf as Complex32 => |x| Complex { re: x.re.to_f32(), im: x.im.to_f32() };
+    Complex32 as ComplexHalf => |x| Complex { re: F16::from_f32(x.re), im: F16::from_f32(x.im) };
+    Complex32 as StoredBool => |x| StoredBool((x.re != 0.0 || x.im != 0.0) as u8);
+    Complex64 as StoredBool => |x| StoredBool((x.re != 0.0 || x.im != 0.0) as u8);
 }
 
 /// # Safety
@@ -320,7 +338,7 @@ unsafe fn two_steps(
 ) {
     const TILE: usize = 1024;
     const HIGH: usize = 16;
-    let mut tile = [const { MaybeUninit::<u64>::uninit() }; TILE];
+    let mut tile = [const { MaybeUninit::<Complex64>::uninit() }; TILE];
     let tile = tile.as_mut_ptr().cast::<u8>();
     let most = TILE / rows.clamp(1, HIGH);
     for r in (0..rows).step_by(HIGH) {
@@ -367,7 +385,14 @@ dense! {
 /// The dtype through which elements of `from` become those of `to` where the pair has no loops of its own: one that holds every value of the
 /// first, or every one that the result depends on.
 const fn between(from: DType, to: DType) -> DType {
-    if to.is_narrow() && to.is_float() {
+    if from.is_complex() && !to.is_complex() {
+        if from.is_narrow() { DType::C64 } else { from.row().real }
+    } else if to.is_complex() && !from.is_complex() {
+        // By way of a real part that holds all digits, where there is one.
+        if to.is_narrow() { DType::C64 } else { to.row().real }
+    } else if to.is_narrow() && to.is_complex() {
+        DType::C64
+    } else if to.is_narrow() && to.is_float() {
         DType::F32
     } else if from.is_narrow() {
         from.computed()
@@ -424,7 +449,7 @@ macro_rules! direct {
 
 macro_rules! table {
     ($wide:literal, $f:ident) => {{
-        let mut table = indirect!($wide; (Bool U8 I8 I16 I32 I64 F16 BF16 F32 F64));
+        let mut table = indirect!($wide; (Bool U8 I8 I16 I32 I64 F16 BF16 F32 F64 C32 C64 C128 U16 U32 U64));
         // Elements that stay as they are move by their width.
         direct! { table, $f;
             StoredBool: Bool => StoredBool: Bool U8 I8, i32: I32, i64: I64, f32: F32;
@@ -432,8 +457,16 @@ macro_rules! table {
             u8: I8 => StoredBool: Bool, u8: U8 I8;
             i8: I8 => i32: I32, f32: F32;
             i16: I16 => i16: I16, i32: I32, f32: F32;
-            i32: I32 => StoredBool: Bool, u8: U8 I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64;
-            i64: I64 => StoredBool: Bool, u8: U8 I8, i32: I32, i64: I64, f32: F32, f64: F64;
+            u16: U16 => i32: I32;
+            i16: U16 => StoredBool: Bool, i16: U16;
+            u32: U32 => i64: I64;
+            i32: U32 => StoredBool: Bool, i32: U32;
+            u64: U64 => f32: F32, f64: F64;
+            i64: U64 => StoredBool: Bool, i64: I64 U64;
+            f32: F32 => u64: U64;
+            f64: F64 => u64: U64;
+            i32: I32 => StoredBool: Bool, u8: U8 I8, i16: I16 U16, i32: I32, i64: I64, f32: F32, f64: F64;
+            i64: I64 => StoredBool: Bool, u8: U8 I8, i32: I32 U32, i64: I64 U64, f32: F32, f64: F64;
             F16: F16 => f32: F32;
             i16: F16 => i16: F16;
             BF16: BF16 => f32: F32;
@@ -442,6 +475,14 @@ macro_rules! table {
             i32: F32 => i32: F32;
             f64: F64 => StoredBool: Bool, i32: I32, i64: I64, f32: F32;
             i64: F64 => i64: F64;
+            f32: F32 => Complex32: C64;
+            f64: F64 => Complex64: C128;
+            i32: C32 => i32: C32;
+            ComplexHalf: C32 => Complex32: C64;
+            i64: C64 => i64: C64;
+            Complex32: C64 => ComplexHalf: C32, f32: F32, StoredBool: Bool, Complex64: C128;
+            Complex<i64>: C128 => Complex<i64>: C128;
+            Complex64: C128 => f64: F64, StoredBool: Bool, Complex32: C64;
         }
         table
     }};

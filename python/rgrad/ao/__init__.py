@@ -1,0 +1,5 @@
+"""The place of PyTorch's quantisation."""
+
+from . import quantization as quantization
+
+__all__ = ["quantization"]

@@ -1,0 +1,3 @@
+"""The library XNNPACK, which is not used here."""
+
+enabled: bool = False

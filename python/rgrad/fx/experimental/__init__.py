@@ -1,0 +1,1 @@
+"""Names of PyTorch's tracing of tensors that libraries import."""

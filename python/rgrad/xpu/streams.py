@@ -1,0 +1,7 @@
+"""The streams of :mod:`rgrad.xpu` under their module's name."""
+
+from .._runtime.no_device import answering
+
+_NAMES = ["Event", "Stream"]
+
+__getattr__, __dir__ = answering(__name__, {}, of=dict.fromkeys(_NAMES, "rgrad.xpu"))
