@@ -80,7 +80,7 @@ FOUND: dict[str, list[str]] = {
     "a write in place of what has no gradient yet": [
         "c.scatter_reduce_(0, T.tensor([[0, 1, 1]]), b[:1].clone(), 'prod')",
         "c.sum().backward(create_graph=True)",
-        "d.igamma_(b * b + 1)",
+        "d.heaviside_(b * b + 1)",
         "d.sum().backward()",
     ],
     "views of an inference tensor that requires grad": [

@@ -134,9 +134,18 @@ def test_hooks_are_seen_from_the_next_call_on():
     everywhere.remove()
     add(4)
     assert told == [(2, 1, (), 0), (3,)]
-    _global_hooks.set_hooked(False)
     add(5)
     assert len(told) == 2
+
+
+def test_what_no_hook_watches_any_more_takes_the_short_path():
+    add = Add()
+    nn.modules.module.register_module_forward_hook(lambda module, args, output: None).remove()
+    assert NoInit()(5) == 5
+    assert not _global_hooks._hooked
+    with nn.modules.module.register_module_full_backward_hook(lambda module, grads, outputs: None):
+        add(1)
+        assert _global_hooks._hooked
 
 
 def test_endless_calls_end():

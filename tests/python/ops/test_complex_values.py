@@ -36,6 +36,8 @@ NAMES = {
 
 # The sign of a zero or an infinity is not specified where the angle is not known, and libraries differ.
 UNKNOWN_ANGLE = {"exp", "sin", "cos", "tan", "sinh", "cosh", "tanh"}
+# Nor is it where a part of the number is nan (C99 G.6: casinh(nan + i inf) is "+-inf + i nan"); builds of NumPy differ.
+UNKNOWN_AT_NAN = {"sqrt", "asin", "acos", "atan", "asinh", "atanh"}
 
 
 def complex_array(points: list[tuple[float, float]]) -> np.ndarray:
@@ -62,7 +64,12 @@ def test_special_values_are_numpys(name: str) -> None:
     got = getattr(rgrad, name)(rgrad.tensor(z)).numpy()
     assert got.dtype == np.complex128
     for point, g, w in zip(POINTS, got, want, strict=True):
+        if name == "acosh" and point[0] == 0 and math.isnan(point[1]):
+            # nan + i pi / 2 since C17, nan + i nan before.
+            assert math.isnan(g.real) and math.isclose(abs(g.imag), math.pi / 2)
+            continue
         known = name not in UNKNOWN_ANGLE or all(map(math.isfinite, point))
+        known &= name not in UNKNOWN_AT_NAN or not any(map(math.isnan, point))
         for a, b in ((g.real, w.real), (g.imag, w.imag)):
             assert same(float(a), float(b), known), f"{name}{point}: {g}, not {w}"
 

@@ -213,7 +213,7 @@ def _random_cotangent(out: Tensor, seed: int, spread: bool) -> Tensor:
     import numpy as np
 
     shape = tuple(out.shape)
-    values = np.random.default_rng(seed).uniform(-1, 1, (*shape, 2) if spread else shape)
+    values: Any = np.random.default_rng(seed).uniform(-1, 1, (*shape, 2) if spread else shape)
     if out.dtype.is_complex:
         values = values + 1j * np.random.default_rng([seed, 1]).uniform(-1, 1, values.shape)
     made = _core.from_numpy(np.asarray(values)).to(out.dtype).to(out.device)

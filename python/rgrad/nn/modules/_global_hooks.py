@@ -25,7 +25,9 @@ _hooked = False
 
 
 def hooked() -> bool:
-    """Whether a hook on calls or backward was registered. A module's call asks nothing else."""
+    """Whether there is a hook on calls or backward. Where all were removed, calls take the short path from now on."""
+    if _hooked and not any((forward_pre, forward, backward_pre, backward)):
+        set_hooked(False)
     return _hooked
 
 

@@ -60,9 +60,7 @@ class RunningModules(Generic[T]):
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        tables = (_global_hooks.forward_pre, _global_hooks.forward, _global_hooks.backward_pre, _global_hooks.backward)
-        # Otherwise all calls of modules would take the slow path from now on.
-        _global_hooks.set_hooked(any(tables))
+        _global_hooks.hooked()
         stack = self._stack()
         while stack:
             self._leave_one(stack.pop().state)
