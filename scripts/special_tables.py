@@ -7,12 +7,14 @@ They are computed with 60 digits by mpmath, which has to be installed, and round
 from pathlib import Path
 from typing import Any
 
-from mpmath import besselj, besselk, bessely, cos, exp, factorial, log, mp, mpf, pi, sqrt, zeta
+from mpmath import airyai, besselj, besselk, bessely, cos, exp, factorial, log, mp, mpf, pi, sqrt, zeta
 
 mp.dps = 60
 PATH = Path(__file__).parents[1] / "src/kernels/simd/math/special/expansions.rs"
 # Up to here J and Y are sums of Chebyshev polynomials, and up to here K is its power series.
 FAR, NEAR = 25, 2
+# Airy's function is a sum of Chebyshev polynomials from -AIRY_FAR to 0, and from 0 to AIRY_NEAR.
+AIRY_FAR, AIRY_NEAR = 10, 2
 
 
 def chebyshev(f: Any, count: Any) -> Any:
@@ -66,6 +68,43 @@ def k_far(order: Any) -> Any:
         return besselk(order, x) * exp(x) * sqrt(x)
 
     return chebyshev(value, 34)
+
+
+def airy_angle(x: Any) -> Any:
+    return 2 * x * sqrt(x) / 3
+
+
+def airy_wave(order: Any) -> Any:
+    """Of 2 x / AIRY_FAR + 1: Ai, or its derivative."""
+    return chebyshev(lambda u: airyai(AIRY_FAR * (u - 1) / 2, derivative=order), 46)
+
+
+def airy_near(order: Any) -> Any:
+    """Of 2 x / AIRY_NEAR - 1: Ai, or its derivative."""
+    return chebyshev(lambda u: airyai(AIRY_NEAR * (u + 1) / 2, derivative=order), 24)
+
+
+def airy_far(order: Any) -> Any:
+    """Of 2 angle(AIRY_NEAR) / angle(x) - 1 for x from AIRY_NEAR up: Ai, or its derivative, over its leading term."""
+
+    def value(u: Any) -> Any:
+        angle = 2 * airy_angle(mpf(AIRY_NEAR)) / (u + 1)
+        x = (mpf(3) / 2 * angle) ** (mpf(2) / 3)
+        leading = exp(-angle) / (2 * sqrt(pi)) * (-(x ** mpf(0.25)) if order else x ** mpf(-0.25))
+        return airyai(x, derivative=order) / leading
+
+    return chebyshev(value, 34)
+
+
+def airy_terms(order: Any) -> Any:
+    """u[k], or v[k], of DLMF 9.7.2 with the signs of 9.7.9: those of even k, and those of odd k."""
+    made = [mpf(1)]
+    for k in range(1, 20):
+        made.append(made[-1] * (6 * k - 5) * (6 * k - 3) * (6 * k - 1) / (mpf(216) * k * (2 * k - 1)))
+    if order:
+        made = [c * (6 * k + 1) / (1 - mpf(6) * k) for k, c in enumerate(made)]
+    signed = [(-1) ** (k // 2) * c for k, c in enumerate(made)]
+    return signed[::2], signed[1::2]
 
 
 def times(a: Any, b: Any, n: Any) -> Any:
@@ -172,6 +211,8 @@ def main() -> None:
     p1, q1 = hankel(1)
     near = [bessel_near(order, second) for second in (False, True) for order in (0, 1)]
     series = [k_series(order) for order in (0, 1)]
+    waves, beyond = [airy_wave(k) for k in (0, 1)], [airy_far(k) for k in (0, 1)]
+    terms = [airy_terms(k) for k in (0, 1)]
     parts = [
         "//! Coefficients of expansions; `scripts/special_tables.py` writes this file.\n",
         array("LGAMMA", "lgamma(2 + z) / z for small z (Abramowitz, Stegun 6.1.33).", lgamma_series(31)),
@@ -186,6 +227,11 @@ def main() -> None:
         array("K_FIRST", "I / (x / 2)^order in powers of x^2 / 4.", [s[0] for s in series]),
         array("K_REST", "K without its logarithm, of x^2 / 4 (DLMF 10.31.1).", [s[1] for s in series]),
         array("K_FAR", "K exp(x) sqrt(x) from 2 up in Chebyshev polynomials of 4 / x - 1.", [k_far(k) for k in (0, 1)]),
+        array("AIRY_WAVE", "Ai and its derivative from -10 to 0 in Chebyshev polynomials of x / 5 + 1.", waves),
+        array("AIRY_NEAR", "The same from 0 to 2 in those of x - 1.", [airy_near(k) for k in (0, 1)]),
+        array("AIRY_FAR", "The same from 2 up over the leading term, in those of 2 angle(2) / angle(x) - 1.", beyond),
+        array("AIRY_EVEN", "u and v of DLMF 9.7.2, of even k, in powers of 1 / angle^2.", [t[0] for t in terms]),
+        array("AIRY_ODD", "The same of odd k, times the angle.", [t[1] for t in terms]),
         array("TEMME", "c[k] of DLMF 8.12.10 in powers of eta.", temme(7, 24)),
         array("GAMMA_SLOPE", "dx / da at a constant probability: h[k] in powers of x / a - 1.", gamma_slopes(7, 32)),
     ]

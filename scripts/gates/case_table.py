@@ -49,6 +49,8 @@ BY_HAND: dict[str, Call] = {
     "nan_to_num": lambda x: rgrad.nan_to_num(x, 0.25, 8.0, -8.0),
     "_polygamma_of": lambda n, x: rgrad._core._polygamma_of(n.round(), x),
     "_gamma_density": rgrad._core._gamma_density,
+    "_spherical_bessel_j1": rgrad._core._spherical_bessel_j1,
+    "_airy_ai_prime": rgrad._core._airy_ai_prime,
     "_frexp_mantissa": lambda x: rgrad.frexp(x)[0],
     "_frexp_exponent": lambda x: rgrad.frexp(x)[1],
 }

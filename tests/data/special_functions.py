@@ -97,6 +97,10 @@ CASES: dict[str, tuple[list[Callable[..., float]], Callable[..., Any]]] = {
     "polygamma": ([whole(1, 6), between(-5, 10)], lambda n, x: m.psi(int(n), x)),
     "_standard_gamma_grad": ([decades(-2, 3.2), near_gamma], gamma_slope),
     "_dirichlet_grad": ([between(0.01, 0.99), decades(-1, 2), lambda a: a + 10 ** RNG.uniform(-1, 2)], beta_slope),
+    "airy_ai": ([between(-40, 20)], m.airyai),
+    "spherical_bessel_j0": ([between(-60, 60)], lambda x: m.sin(x) / x),
+    "_airy_ai_prime": ([between(-40, 20)], lambda x: m.airyai(x, derivative=1)),
+    "_spherical_bessel_j1": ([between(-60, 60)], lambda x: m.sin(x) / x**2 - m.cos(x) / x),
 }
 
 

@@ -24,6 +24,7 @@ from ._gamma import mvlgamma as _mvlgamma
 from ._gamma import polygamma as polygamma
 from ._simple import sinc as sinc
 
+airy_ai = _core.special_airy_ai
 bessel_j0 = _core.special_bessel_j0
 bessel_j1 = _core.special_bessel_j1
 bessel_y0 = _core.special_bessel_y0
@@ -58,6 +59,7 @@ shifted_chebyshev_polynomial_t = _core.special_shifted_chebyshev_polynomial_t
 shifted_chebyshev_polynomial_u = _core.special_shifted_chebyshev_polynomial_u
 shifted_chebyshev_polynomial_v = _core.special_shifted_chebyshev_polynomial_v
 shifted_chebyshev_polynomial_w = _core.special_shifted_chebyshev_polynomial_w
+spherical_bessel_j0 = _core.special_spherical_bessel_j0
 xlog1py = _core.special_xlog1py
 zeta = _core.special_zeta
 modified_bessel_i1 = i1

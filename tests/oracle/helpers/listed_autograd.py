@@ -155,6 +155,11 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         [0.0],
         "not implemented for 'Half'",
     ),
+    "Functions of two tensors take a number for one of them": (
+        "result = [round(T.igamma(T.ones(1), 2.0).item(), 4), T.hypot(T.tensor([3.0]), 4.0).item()]",
+        [0.8647, 5.0],
+        "must be Tensor, not float",
+    ),
     "`isin` and `searchsorted` look for the number itself": (
         "result = T.isin(T.tensor([0, 1], dtype=T.uint8), 256).tolist()",
         [False, False],
@@ -214,6 +219,15 @@ AUTOGRAD: dict[str, tuple[str, Any, Any]] = {
         """,
         [-2.6578369e-05, 0.34026962],
         "does not require grad",
+    ),
+    "Airy's function has derivatives, and is 0 at infinity": (
+        """
+        x = T.tensor([1.0, float("inf")], dtype=T.float64, requires_grad=True)
+        y = T.special.airy_ai(x)
+        result = [y.requires_grad, T.special.spherical_bessel_j0(x).requires_grad, y.tolist()[1] == 0]
+        """,
+        [True, True, True],
+        [False, False, False],
     ),
     "`linalg.lstsq` gives shapes on the meta device": (
         """

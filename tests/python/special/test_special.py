@@ -13,6 +13,7 @@ import rgrad.special as special
 
 # Function: SciPy's, and where its arguments lie.
 CASES: dict[str, tuple[Any, float, float]] = {
+    "airy_ai": (lambda x: scipy.special.airy(x)[0], -12.0, 8.0),
     "bessel_j0": (scipy.special.j0, -40.0, 40.0),
     "bessel_j1": (scipy.special.j1, -40.0, 40.0),
     "bessel_y0": (scipy.special.y0, 0.1, 40.0),
@@ -34,6 +35,7 @@ CASES: dict[str, tuple[Any, float, float]] = {
     "scaled_modified_bessel_k0": (scipy.special.k0e, 0.1, 300.0),
     "scaled_modified_bessel_k1": (scipy.special.k1e, 0.1, 300.0),
     "sinc": (np.sinc, -3.0, 3.0),
+    "spherical_bessel_j0": (lambda x: scipy.special.spherical_jn(0, x), -40.0, 40.0),
 }
 
 
@@ -51,7 +53,7 @@ def test_values_of_doubles(name: str) -> None:
     reference, low, high = CASES[name]
     x = np.random.default_rng(1).uniform(low, high, 500)
     # Near its zeros a wave is known to a part of its height.
-    near = 1e-13 if name.startswith("bessel") else 1e-14
+    near = 1e-13 if name.startswith(("bessel", "airy")) else 1e-14
     np.testing.assert_allclose(getattr(special, name)(rgrad.tensor(x)).numpy(), reference(x), rtol=2e-13, atol=near)
 
 
@@ -74,6 +76,22 @@ def test_edges_of_bessel_functions() -> None:
             wanted[x.numpy() < 0] = np.nan
         got = getattr(special, name)(x).numpy()
         np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-15, err_msg=name)
+
+
+def test_airy_ai_and_the_spherical_bessel_function_at_their_edges() -> None:
+    infinity = float("inf")
+    x = rgrad.tensor([infinity, -infinity, 1e250, -1e250, float("nan"), 0.0, -0.0], dtype=rgrad.float64)
+    for function, at_zero in ((special.airy_ai, scipy.special.airy(0.0)[0]), (special.spherical_bessel_j0, 1.0)):
+        got = function(x).numpy()
+        np.testing.assert_allclose(got[:4], 0.0, atol=1e-60)
+        assert np.isnan(got[4])
+        np.testing.assert_allclose(got[5:], at_zero, rtol=1e-15)
+    # Where formulas meet, there is no step.
+    for function, places in ((special.airy_ai, (-10.0, 0.0, 2.0)), (rgrad._core._airy_ai_prime, (-10.0, 0.0, 2.0))):
+        for place in places:
+            low, high = np.nextafter(place, -9e9), np.nextafter(place, 9e9)
+            a, b = function(rgrad.tensor([low, high], dtype=rgrad.float64)).tolist()
+            np.testing.assert_allclose(a, b, rtol=0, atol=4e-15)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -188,6 +188,33 @@ macro_rules! special {
         x(g; x, y) { g * (y.clone() - A::special(RowId::BesselK0e, from_ref(&x)) - y.div(x)) }
     }
 
+    /// The spherical Bessel function of the first kind of order 0, `sin(input) / input`.
+    Special SphericalBesselJ0 = "special_spherical_bessel_j0" Float [SpecialSphericalBesselJ0Backward0](x), no_in_place, function_only {
+        A::special(RowId::SphericalBesselJ0, &[x]);
+        x(g; x) { -(g * A::special(RowId::SphericalBesselJ1, &[x])) }
+    }
+    /// The spherical Bessel function of the first kind of order 1.
+    Special SphericalBesselJ1 = "_spherical_bessel_j1" FloatOnly [SphericalBesselJ1Backward0](x), no_in_place, function_only {
+        A::special(RowId::SphericalBesselJ1, &[x]);
+        x(g; x, y) {
+            {
+                let zero = x.eq(&x.lit(0.0));
+                let over = A::select(zero.clone(), y.lit(1.0 / 3.0), y.div(A::select(zero, x.lit(1.0), x.clone())));
+                g * (A::special(RowId::SphericalBesselJ0, from_ref(&x)) - over.clone() - over)
+            }
+        }
+    }
+    /// Airy's function Ai.
+    Special AiryAi = "special_airy_ai" Float [SpecialAiryAiBackward0](x), no_in_place, function_only {
+        A::special(RowId::AiryAi, &[x]);
+        x(g; x) { g * A::special(RowId::AiryAiPrime, &[x]) }
+    }
+    /// The derivative of Airy's function Ai.
+    Special AiryAiPrime = "_airy_ai_prime" FloatOnly [AiryAiPrimeBackward0](x), no_in_place, function_only {
+        A::special(RowId::AiryAiPrime, &[x]);
+        x(g; x) { g * x.clone() * A::special(RowId::AiryAi, &[x]) }
+    }
+
     // ----------------------------------------------------------------------------------------------- orthogonal polynomials
     /// Chebyshev's polynomial of the first kind of degree `n`, and 0 for negative degrees.
     Special ChebyshevT = "special_chebyshev_polynomial_t" Float [NotImplemented](x in -1.0 to 1.0, n as "n" in 3.0 to 7.0), no_in_place, function_only {

@@ -4,7 +4,7 @@
 
 use super::expansions::{BESSEL_J, BESSEL_Y, HANKEL_P, HANKEL_Q, K_FAR, K_FIRST, K_REST};
 use super::tables::{BESSEL_FAR, BESSEL_NEAR};
-use super::{polynomial, select};
+use super::{chebyshev, polynomial, select, sin_cos};
 use crate::simd::Isa;
 use crate::simd::math::f64 as m;
 use std::f64::consts::{FRAC_2_PI, PI};
@@ -32,18 +32,6 @@ pub(super) fn bessel_i<I: Isa>(x: f64, order: usize, scaled: bool) -> f64 {
     if order == 1 { select(x < 0.0, -made, made) } else { made }
 }
 
-/// The sum of Chebyshev polynomials at u (Clenshaw).
-#[inline(always)]
-fn chebyshev<const N: usize>(u: f64, c: &[f64; N]) -> f64 {
-    let (mut a, mut b) = (0.0, 0.0);
-    let mut k = N - 1;
-    while k > 0 {
-        (a, b) = (2.0 * u * a - b + c[k], a);
-        k -= 1;
-    }
-    u * a - b + c[0]
-}
-
 /// Up to here J and Y are sums of Chebyshev polynomials.
 const FAR: f64 = 25.0;
 
@@ -63,8 +51,8 @@ fn cylinder<I: Isa>(x: f64, order: usize, second: bool) -> f64 {
     let inverse = 1.0 / x;
     let square = inverse * inverse;
     let (p, q) = (polynomial::<I, 12>(square, &HANKEL_P[order]), polynomial::<I, 12>(square, &HANKEL_Q[order]) * inverse);
-    // The cosine and the sine of x - pi / 4, or of x - 3 pi / 4, from those of x, of which no digit is lost. Large angles need another reduction.
-    let (sine, cosine) = if x <= m::TRIG_LIMIT { (m::sin::<I>(x), m::cos::<I>(x)) } else { x.sin_cos() };
+    // The cosine and the sine of x - pi / 4, or of x - 3 pi / 4, from those of x, of which no digit is lost.
+    let (sine, cosine) = sin_cos::<I>(x);
     let (plus, minus) = (cosine + sine, sine - cosine);
     let (cosine, sine) = if order == 0 { (plus, minus) } else { (minus, -plus) };
     let wave = if second { p * sine + q * cosine } else { p * cosine - q * sine };
@@ -111,4 +99,27 @@ pub(super) fn bessel_k<I: Isa>(x: f64, order: usize, scaled: bool) -> f64 {
     // In two steps, since the exponential vanishes before the function does.
     let half = m::exp::<I>(-0.5 * x);
     half * high * half
+}
+
+/// The spherical Bessel function of the first kind of order 0 or 1 (DLMF 10.49.3).
+#[inline(always)]
+pub(super) fn spherical_j<I: Isa>(x: f64, order: usize) -> f64 {
+    // The two terms of order 1 cancel near 0; there it is its power series (DLMF 10.53.1).
+    const SERIES: [f64; 10] = {
+        let mut made = [1.0 / 3.0; 10];
+        let mut k = 1;
+        while k < 10 {
+            made[k] = -made[k - 1] / ((2 * k * (2 * k + 3)) as f64);
+            k += 1;
+        }
+        made
+    };
+    if x == 0.0 || x.is_infinite() {
+        return if order == 0 && x == 0.0 { 1.0 } else { select(x == 0.0, x, 0.0) };
+    }
+    if order == 1 && x.abs() < 1.5 {
+        return x * polynomial::<I, 10>(x * x, &SERIES);
+    }
+    let (sine, cosine) = sin_cos::<I>(x);
+    if order == 0 { sine / x } else { (sine / x - cosine) / x }
 }

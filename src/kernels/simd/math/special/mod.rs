@@ -3,6 +3,7 @@
 //!
 //! Not here: derivatives, which the rows have.
 
+mod airy;
 mod bessel;
 mod expansions;
 mod gamma;
@@ -13,6 +14,7 @@ mod polynomials;
 mod tables;
 
 use crate::rows::RowId;
+use crate::simd::math::f64 as m;
 use crate::simd::{Base, Isa};
 
 /// Elements that are computed side by side.
@@ -35,6 +37,24 @@ fn polynomial<I: Isa, const N: usize>(x: f64, c: &[f64; N]) -> f64 {
         made = if I::FMA { made.mul_add(x, c[k]) } else { made * x + c[k] };
     }
     made
+}
+
+/// The sum of Chebyshev polynomials at u (Clenshaw).
+#[inline(always)]
+fn chebyshev<const N: usize>(u: f64, c: &[f64; N]) -> f64 {
+    let (mut a, mut b) = (0.0, 0.0);
+    let mut k = N - 1;
+    while k > 0 {
+        (a, b) = (2.0 * u * a - b + c[k], a);
+        k -= 1;
+    }
+    u * a - b + c[0]
+}
+
+/// The sine and the cosine of any angle; large ones need a longer reduction.
+#[inline(always)]
+fn sin_cos<I: Isa>(x: f64) -> (f64, f64) {
+    if x.abs() <= m::TRIG_LIMIT { (m::sin::<I>(x), m::cos::<I>(x)) } else { x.sin_cos() }
 }
 
 /// The values of a block. Of iterations that triple the digits, float32 results need one step less.
@@ -98,6 +118,10 @@ fn block<I: Isa>(row: RowId, single: bool, operands: &mut ThreeBlocks) {
         RowId::BesselK0e => each!(v => bessel::bessel_k::<I>(v, 0, true)),
         RowId::BesselK1 => each!(v => bessel::bessel_k::<I>(v, 1, false)),
         RowId::BesselK1e => each!(v => bessel::bessel_k::<I>(v, 1, true)),
+        RowId::SphericalBesselJ0 => each!(v => bessel::spherical_j::<I>(v, 0)),
+        RowId::SphericalBesselJ1 => each!(v => bessel::spherical_j::<I>(v, 1)),
+        RowId::AiryAi => each!(v => airy::airy::<I>(v, 0)),
+        RowId::AiryAiPrime => each!(v => airy::airy::<I>(v, 1)),
         RowId::Igamma => incomplete::incomplete_gamma::<I>(x, second, false),
         RowId::Igammac => incomplete::incomplete_gamma::<I>(x, second, true),
         RowId::GammaDensity => each!(a, v => incomplete::gamma_density::<I>(a, v)),
