@@ -2239,6 +2239,9 @@ _REGISTERED: _int
 __version__: _str
 
 def _after_fork(child: _bool) -> None: ...
+def _airy_ai_prime(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of Airy's function Ai."""
+
 def _ask_below(number: _int) -> _int:
     """Makes the mutation guard check in-place writes only for levels below `number`, and returns the previous
     number.
@@ -2704,6 +2707,11 @@ def _run_backward(
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Random points of Dirichlet's distribution, whose parameters lie along the last dimension of `input`."""
 
+def _search_rows(sorted_sequence: Tensor, input: Tensor, right: _bool) -> Tensor:
+    """For each element of `input` how many elements of the same row of `sorted_sequence` come before it: less ones,
+    and equal ones, too, if `right`. The dtypes are the same, and the dimensions before the last.
+    """
+
 def _set_before_write(f: Any) -> None:
     """Sets the function that sees every tensor before this thread writes it in place; None takes it away."""
 
@@ -2753,6 +2761,9 @@ def _site_place(site: _int) -> _tuple[_str, _int, _str] | None:
 
 def _skip_torch_function_once(on: _bool) -> None:
     """Makes the next `_has_torch_function` return False."""
+
+def _spherical_bessel_j1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The spherical Bessel function of the first kind of order 1."""
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Random numbers of the gamma distribution with scale 1, whose order each element of `input` is. The gradient
@@ -4423,6 +4434,9 @@ def less_equal(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> 
 def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the magnitude of the gamma function, infinite at 0 and at the negative integers."""
 
+def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Tensor | None = None) -> Tensor:
+    """The cross products of vectors of three elements along `dim`; the tensors are broadcast."""
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`, over the last dimension of the input."""
 
@@ -5407,6 +5421,9 @@ def sort(
 ) -> _return_types.sort:
     """Sorted values along `dim` and where they came from; always stable, nan counts as the largest."""
 
+def special_airy_ai(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Airy's function Ai."""
+
 def special_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Bessel function of the first kind of order 0, zero at infinity."""
 
@@ -5490,6 +5507,9 @@ def special_shifted_chebyshev_polynomial_v(input: Tensor, n: _int, *, out: Tenso
 
 def special_shifted_chebyshev_polynomial_w(input: Tensor, n: _int, *, out: Tensor | None = None) -> Tensor:
     """Chebyshev's polynomial of the fourth kind at `2 * input - 1`."""
+
+def special_spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The spherical Bessel function of the first kind of order 0, `sin(input) / input`."""
 
 def special_xlog1py(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """`a * log1p(b)`, and 0 where `a` is 0 and `b` is not nan."""
@@ -5935,6 +5955,7 @@ __all__ = [
     "_UpdateFormula",
     "__version__",
     "_after_fork",
+    "_airy_ai_prime",
     "_ask_below",
     "_ask_torch_function",
     "_autocast_widened",
@@ -6053,6 +6074,7 @@ __all__ = [
     "_require_grad",
     "_run_backward",
     "_sample_dirichlet",
+    "_search_rows",
     "_set_before_write",
     "_set_fast_path",
     "_set_fusion",
@@ -6069,6 +6091,7 @@ __all__ = [
     "_site_module",
     "_site_place",
     "_skip_torch_function_once",
+    "_spherical_bessel_j1",
     "_standard_gamma",
     "_standard_gamma_grad",
     "_start_memory_recording",
@@ -6365,6 +6388,7 @@ __all__ = [
     "less",
     "less_equal",
     "lgamma",
+    "linalg_cross",
     "linear",
     "linspace",
     "log",
@@ -6511,6 +6535,7 @@ __all__ = [
     "softplus",
     "softshrink",
     "sort",
+    "special_airy_ai",
     "special_bessel_j0",
     "special_bessel_j1",
     "special_bessel_y0",
@@ -6539,6 +6564,7 @@ __all__ = [
     "special_shifted_chebyshev_polynomial_u",
     "special_shifted_chebyshev_polynomial_v",
     "special_shifted_chebyshev_polynomial_w",
+    "special_spherical_bessel_j0",
     "special_xlog1py",
     "special_zeta",
     "split",

@@ -17,6 +17,7 @@ mod conv_complex;
 pub mod conv_tbc;
 mod convolve;
 pub mod create;
+pub mod cross;
 pub mod declared;
 pub mod diagonal;
 pub mod dropout;
@@ -53,6 +54,7 @@ mod refused;
 pub(crate) mod room;
 pub mod resample;
 pub mod scan;
+pub mod search;
 pub mod shape;
 pub mod softmax;
 mod standardize;
@@ -64,6 +66,7 @@ pub const DECLARED: &[&[declared::Declared]] = &[
     activation::DECLARED,
     addmm::DECLARED,
     algebra::DECLARED,
+    cross::DECLARED,
     extreme::DECLARED,
     fft::DECLARED,
     grid_sample::DECLARED,
@@ -74,6 +77,7 @@ pub const DECLARED: &[&[declared::Declared]] = &[
     reduce::DECLARED,
     resample::DECLARED,
     scan::DECLARED,
+    search::DECLARED,
     softmax::DECLARED,
     spectral::DECLARED,
 ];

@@ -2,7 +2,7 @@
 
 use rgrad::autograd::dispatch::mode::ModeGuard;
 use rgrad::autograd::{Tensor, engine};
-use rgrad::call::{ArgReduce, Classes, CumulativeExtreme, Mode, Nll, Request, Scan, ScanKind, Softmax, SoftmaxPass, Sort, summed};
+use rgrad::call::{ArgReduce, Classes, CumulativeExtreme, Mode, Nll, Request, Scan, ScanKind, Search, Softmax, SoftmaxPass, Sort, summed};
 use rgrad::error::Result;
 use rgrad::ops::{pointwise as pw, reduce};
 use rgrad::{Array, DType};
@@ -126,6 +126,7 @@ pub trait Along {
     fn sort_along(&self, sort: Sort) -> Result<Vec<Array>>;
     fn cummax(&self, max: bool, dim: usize) -> Result<Vec<Array>>;
     fn scan(&self, kind: ScanKind, dim: usize) -> Result<Array>;
+    fn places(&self, x: &Array, right: bool) -> Result<Array>;
     fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array>;
     fn nll(&self, classes: Classes, adjoint: bool, shape: &[usize], targets: &Array, weight: Option<&Array>) -> Result<Array>;
 }
@@ -161,6 +162,9 @@ impl Along for Array {
     }
     fn scan(&self, kind: ScanKind, dim: usize) -> Result<Array> {
         Array::request1(Request::Scan(Scan { kind, dim }), &[self], self.shape(), summed(self.dtype()))
+    }
+    fn places(&self, x: &Array, right: bool) -> Result<Array> {
+        Array::request1(Request::Search(Search { right }), &[self, x], x.shape(), DType::I64)
     }
     fn softmax(&self, pass: SoftmaxPass, dim: usize, g: Option<&Array>) -> Result<Array> {
         let ins: Vec<&Array> = g.into_iter().chain([self]).collect();

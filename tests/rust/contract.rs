@@ -137,6 +137,10 @@ pub fn reductions_scans_and_sorting() {
                     });
                 }
             }
+            let sorted = array(&[3, 4, 7], dtype, 2).sort_along(Sort { dim: 2, descending: false, keep: 7 }).unwrap().remove(0);
+            for right in [false, true] {
+                both("search", &[&sorted, &x], |i| one(i[0].places(i[1], right)));
+            }
             both("nonzero", &[&x], |i| Ok(i[0].nonzero()?.into_vec()));
         }
     }

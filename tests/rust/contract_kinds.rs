@@ -21,6 +21,7 @@ fn tested_by(kind: RequestKind) -> Option<(&'static str, fn())> {
         | RequestKind::CumulativeExtreme
         | RequestKind::Sort
         | RequestKind::Mode
+        | RequestKind::Search
         | RequestKind::Softmax
         | RequestKind::Nonzero => of!(contract::reductions_scans_and_sorting),
         RequestKind::Nll => of!(contract::losses),

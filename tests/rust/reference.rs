@@ -392,6 +392,17 @@ impl Backend for Reference {
                     nth(outs, n, best, all.iter().rposition(|v| v.order(best).is_eq()).unwrap_or(0));
                 }
             }
+            Request::Search(s) => {
+                let (sorted, x) = (view(ins, 0)?, view(ins, 1)?);
+                let last = x.v.shape.len() - 1;
+                for at in rows(x.v.shape, last) {
+                    let all = sorted.row(&at, last);
+                    for (i, v) in x.row(&at, last).into_iter().enumerate() {
+                        let before = |o: &&V| if s.right { o.order(v).is_le() } else { o.order(v).is_lt() };
+                        out.put(&with(&at, last, i), I(all.iter().filter(before).count() as i64));
+                    }
+                }
+            }
             Request::Softmax(s) => {
                 let x = first(ins, &cells)?;
                 let y = if s.pass.backward { Some(view(ins, 1)?) } else { None };

@@ -79,22 +79,11 @@ def searchsorted(
             )
         if sorter.dtype != _core.int64:
             raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got {sorter.dtype}")
-        sorted_sequence = sorted_sequence.detach().gather(-1, sorter)
-    rows, wanted = sorted_sequence.detach(), values.detach()
-    flat = wanted.reshape(-1) if len(shape) == 1 else wanted
-    size = shape[-1]
-    low = _core.zeros(flat.shape, dtype=_core.int64, device=flat.device)
-    if size:
-        high = low + size
-        # Each step halves the places that are left.
-        for _ in range(size.bit_length()):
-            middle = (low + high) // 2
-            at = rows.gather(-1, middle.clamp(max=size - 1))
-            further = ~(at > flat if right else at >= flat) & (middle < high)
-            low = _core.where(further, middle + 1, low)
-            high = _core.where(further, high, middle)
-    low = _core._unrelated(low.reshape(wanted.shape))
-    return low.to(_core.int32 if out_int32 else _core.int64)
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    kind = _core.promote_types(sorted_sequence.dtype, values.dtype)
+    wanted = values.reshape(-1) if len(shape) == 1 else values
+    places = _core._search_rows(sorted_sequence.to(kind), wanted.to(kind), right).reshape(values.shape)
+    return places.to(_core.int32) if out_int32 else places
 
 
 @operation("bucketize")
@@ -162,10 +151,14 @@ def isin(
     found, among = _as_tensor(elements, like), _as_tensor(test_elements, like)
     kind = _core.promote_types(found.dtype, among.dtype)
     found, among = found.detach().to(kind), among.detach().to(kind)
+    # For a few elements as many comparisons take less time than sorting.
+    if among.numel() < 10 * found.numel() ** 0.145:
+        any_same = (found.unsqueeze(-1) == among.reshape(-1)).any(-1)
+        return ~any_same if invert else any_same
     ordered = among[among == among].sort().values  # nan is equal to nothing
     if ordered.numel() == 0:
         return _core.full(found.shape, invert, dtype=_core.bool, device=found.device)
-    at = searchsorted(ordered, found.contiguous()).clamp(max=ordered.numel() - 1)
+    at = searchsorted(ordered, found).clamp(max=ordered.numel() - 1)
     same: Tensor = ordered[at] == found
     return ~same if invert else same
 

@@ -360,8 +360,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         >>> rgrad.cross(rgrad.tensor([1, 0, 0]), rgrad.tensor([0, 1, 0]), dim=0)
         tensor([0, 0, 1])
     """
-    from ..linalg import cross as along
-
     if dim is None:
         warn_user_once(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
@@ -370,4 +368,4 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         dim = next((d for d, size in enumerate(input.shape) if size == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
-    return along(input, other, dim=dim)
+    return _core.linalg_cross(input, other, dim=dim)

@@ -14,7 +14,7 @@ from ._host import eye_like
 from ._solve import inv, solve
 
 
-@operation("linalg_cross")
+@operation("linalg_cross", native=_core.linalg_cross, takes=("input", "other"))
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Compute the cross products of vectors of three elements.
 
@@ -34,20 +34,7 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
         >>> rgrad.linalg.cross(rgrad.tensor([1, 0, 0]), rgrad.tensor([0, 1, 0]))
         tensor([0, 0, 1])
     """
-    if input.dim() != other.dim():
-        raise RuntimeError(
-            f"linalg.cross: inputs must have the same number of dimensions, got {input.dim()} and {other.dim()}"
-        )
-    if input.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(
-            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}"
-        )
-    if input.dtype != other.dtype:
-        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(other.dtype)}")
-    if input.dtype == _core.bool:
-        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
-    a, b = _core.broadcast_tensors(input, other)
-    return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim)
+    return _core.linalg_cross(input, other, dim=dim)
 
 
 @operation("linalg_vecdot")

@@ -28,6 +28,7 @@ mod recurrent;
 mod reduce;
 mod resample;
 mod scan;
+mod search;
 mod softmax;
 mod sort;
 mod triangle;
@@ -58,6 +59,7 @@ pub use recurrent::{Recurrent, RecurrentCell};
 pub use reduce::{Reduce, Reducer};
 pub use resample::{Resample, WeightTable};
 pub use scan::{Scan, ScanKind};
+pub use search::Search;
 pub use softmax::{Softmax, SoftmaxPass};
 pub use sort::Sort;
 pub use triangle::Triangle;
@@ -125,6 +127,7 @@ families! {
     CumulativeExtreme(CumulativeExtreme),
     Sort(Sort),
     Mode(Mode),
+    Search(Search),
     Softmax(Softmax),
     Nll(Nll),
     Norm(Norm),

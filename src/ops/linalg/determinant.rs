@@ -10,8 +10,9 @@ use crate::autograd::{Arrays, Grads, Jvp, Name, Op, Saves, Tangents, Tensor, Vjp
 use crate::call::FactorKind;
 use crate::error::Result;
 use crate::layout::{DType, Scalar};
+use crate::ops::cross::cross;
 use crate::ops::shape::{matrix_transpose, select, unsqueeze};
-use crate::ops::{complex, create, join, pointwise as pw, rearrange, reduce};
+use crate::ops::{complex, create, join, pointwise as pw, reduce};
 use smallvec::smallvec;
 
 /// A number for each matrix, beside the matrices.
@@ -68,11 +69,6 @@ fn imaginary(t: &Tensor) -> Result<Tensor> {
     pw::mul(&pw::sub(t, &conj(t)?)?, 0.5)
 }
 
-fn cross(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let turned = |t: &Tensor, by: i64| rearrange::roll(t, &[by], &[-1]);
-    pw::sub(&pw::mul(&turned(a, -1)?, &turned(b, -2)?)?, &pw::mul(&turned(a, -2)?, &turned(b, -1)?)?)
-}
-
 /// The cofactors. Up to three rows they are polynomials here, so singular matrices have every derivative.
 fn cofactors(a: &Tensor) -> Result<Tensor> {
     let s = a.shape();
@@ -86,7 +82,7 @@ fn cofactors(a: &Tensor) -> Result<Tensor> {
         }
         3 => {
             let row = |i: i64| select(a, -2, i % 3);
-            let made = (0..3).map(|i| cross(&row(i + 1)?, &row(i + 2)?)).collect::<Result<Vec<Tensor>>>()?;
+            let made = (0..3).map(|i| cross(&row(i + 1)?, &row(i + 2)?, -1)).collect::<Result<Vec<Tensor>>>()?;
             join::stack(&made, -2)
         }
         _ => apply1(&Cofactor, &[a]),

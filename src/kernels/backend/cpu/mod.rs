@@ -30,6 +30,7 @@ mod recurrent;
 pub mod reduce;
 pub mod resample;
 pub mod scan;
+mod search;
 pub mod softmax;
 pub mod sort;
 mod triangle;

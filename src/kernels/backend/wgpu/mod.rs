@@ -37,6 +37,7 @@ mod recurrent;
 pub mod reduce;
 pub mod resample;
 pub mod scan;
+mod search;
 pub mod softmax;
 pub mod sort;
 pub mod triangle;
