@@ -171,7 +171,7 @@ def test_errors(name: str) -> None:
 def test_functions_in_place_are_pytorchs() -> None:
     theirs = {n for n in dir(torch) if n.endswith("_") and not n.startswith("_") and hasattr(rgrad.Tensor, n)}
     assert {n for n in theirs if hasattr(rgrad, n)} == theirs
-    assert set(IN_PLACE) <= theirs
+    assert {n for n in IN_PLACE if n.endswith("_")} <= theirs
     x = rgrad.tensor([1.0, 2.0])
     assert rgrad.exp_(x) is x
     assert rgrad.clamp_(x, max=3.0) is x
