@@ -16,7 +16,7 @@ from ... import _core
 from ..._core import Tensor
 from ..._tensor.size import Size
 from ..device_mesh import DeviceMesh
-from ._redistribute import GradientLies, Redistribute
+from ._redistribute import GradientLies, Redistribute, moved
 from ._spec import Placements, Spec, checked_mesh, checked_placements, local_part, strides_of
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -219,6 +219,16 @@ class DTensor(Tensor):
             "DTensor: a pickle would have this process's part alone; write it with distributed.checkpoint.save, or save "
             "the whole tensor, .full_tensor()"
         )
+
+    def _filled_whole(self, fill: Callable[..., Tensor], args: Any, kwargs: Any) -> DTensor:
+        """Take this process's part of what a function writes to a whole tensor."""
+        local = plain(self)
+        if local.device.type != "meta":
+            whole = _core.empty(tuple(self.shape), dtype=local.dtype, device=local.device)
+            whole.copy_(self.full_tensor())
+            fill(whole, *args[1:], **{key: value for key, value in kwargs.items() if key != "tensor"})
+            local.copy_(moved(whole, self._spec.replaced((Replicate(),) * self.device_mesh.ndim), self.placements))
+        return self
 
     # From parts, to parts.
 
