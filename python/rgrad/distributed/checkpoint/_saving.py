@@ -31,6 +31,9 @@ from .metadata import (
 from .stateful import Stateful
 
 _VERSION = "1.0.0"
+# Smaller tensors are written by the first process that has them: statistics of norms, which may differ, are then those
+# of one process.
+_SMALL = 1 << 16
 
 
 def states_of(state_dict: Any, name: str) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def _mine(items: list[list[_Item]], lowest: bool) -> list[set[MetadataIndex]]:
     loads, written = [0] * len(items), [set[MetadataIndex]() for _ in items]
     # What only one has is counted first.
     for index, ranks in sorted(owners.items(), key=lambda entry: len(entry[1])):
-        rank = ranks[0] if lowest else min(ranks, key=lambda one: loads[one])
+        rank = ranks[0] if lowest or sizes[index] < _SMALL else min(ranks, key=lambda one: loads[one])
         loads[rank] += sizes[index]
         written[rank].add(index)
     return written
