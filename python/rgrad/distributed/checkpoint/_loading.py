@@ -32,8 +32,8 @@ def _checked(leaves: dict[str, Leaf], metadata: Metadata, partial: bool) -> None
                 continue
             near = sorted(metadata.state_dict_metadata)[:5]
             raise RuntimeError(
-                f"Missing key in checkpoint state_dict: {name}. It has {len(metadata.state_dict_metadata)} entries, the "
-                f"first of which are {near}; DefaultLoadPlanner(allow_partial_load=True) leaves out what is missing"
+                f"Missing key in checkpoint state_dict: {name}. It has {len(metadata.state_dict_metadata)} entries, "
+                f"the first of which are {near}; DefaultLoadPlanner(allow_partial_load=True) leaves out what is missing"
             )
         value = leaf.value
         if isinstance(value, Tensor) != isinstance(entry, TensorStorageMetadata):
@@ -58,7 +58,9 @@ def _fill(name: str, value: Tensor, entry: TensorStorageMetadata, metadata: Meta
             continue
         info = metadata.storage_data.get(MetadataIndex(name, chunk.offsets))
         if info is None:
-            raise RuntimeError(f"load: the checkpoint names no file for {name!r} at {tuple(chunk.offsets)}; it is damaged")
+            raise RuntimeError(
+                f"load: the checkpoint names no file for {name!r} at {tuple(chunk.offsets)}; it is damaged"
+            )
         part = reader.read(info)
         if not isinstance(part, Tensor) or tuple(part.shape) != tuple(chunk.sizes):
             raise RuntimeError(
@@ -105,7 +107,9 @@ def load(
             raise RuntimeError("load: `checkpoint_id` or `storage_reader` must be given")
         storage_reader = FileSystemReader(checkpoint_id)
     elif not isinstance(storage_reader, FileSystemReader):
-        raise NotImplementedError(f"load: storage_reader must be a FileSystemReader, got {type(storage_reader).__name__}")
+        raise NotImplementedError(
+            f"load: storage_reader must be a FileSystemReader, got {type(storage_reader).__name__}"
+        )
     else:
         storage_reader.reset(checkpoint_id)
     reader, together = storage_reader, Together(process_group, no_dist)

@@ -24,9 +24,7 @@ def own(value: Tensor) -> tuple[Tensor, Size]:
     return plain(value).detach(), Size(value._spec.local()[1])
 
 
-def overlap(
-    first: tuple[Any, Any], second: tuple[Any, Any]
-) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+def overlap(first: tuple[Any, Any], second: tuple[Any, Any]) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
     """The elements that two parts share, as places in each; None if there are none.
 
     Args:

@@ -109,7 +109,8 @@ def _metadata(items: list[list[_Item]], dtypes: dict[str, Any]) -> Metadata:
         entry = entries.setdefault(name, TensorStorageMetadata(TensorProperties(dtypes[kind]), Size(shape), []))
         if not isinstance(entry, TensorStorageMetadata) or tuple(entry.size) != shape:
             raise ValueError(
-                f"save: {name!r} must have one shape in all processes, got {tuple(getattr(entry, 'size', ()))} and {shape}"
+                f"save: {name!r} must have one shape in all processes, got "
+                f"{tuple(getattr(entry, 'size', ()))} and {shape}"
             )
         if item.index not in seen:
             seen.add(item.index)

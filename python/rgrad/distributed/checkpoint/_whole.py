@@ -58,7 +58,9 @@ def distributed(state: dict[str, Any], like: dict[str, Any], from_first: bool) -
     about: list[Any] = [None]
     if first:
         about[0] = [
-            (name, (str(v.dtype).rpartition(".")[2], tuple(v.shape)), None) if isinstance(v, Tensor) else (name, None, v)
+            (name, (str(v.dtype).rpartition(".")[2], tuple(v.shape)), None)
+            if isinstance(v, Tensor)
+            else (name, None, v)
             for name, v in state.items()
         ]
     broadcast_object_list(about, src=0)

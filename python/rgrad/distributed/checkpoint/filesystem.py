@@ -58,7 +58,9 @@ def _joined(*parts: Any) -> str:
 def _permitted() -> dict[str, Any]:
     """What a pickle of metadata may use: our classes under PyTorch's names, and what files of tensors may."""
     own = {f"{_HOME}.metadata.{name}": getattr(kinds, name) for name in kinds.__all__}
-    paths = {f"{module}.{name}": _joined for module in ("pathlib", "pathlib._local") for name in ("PosixPath", "WindowsPath")}
+    paths = {
+        f"{module}.{name}": _joined for module in ("pathlib", "pathlib._local") for name in ("PosixPath", "WindowsPath")
+    }
     return {
         **safe_globals.allowed(),
         **own,
@@ -145,7 +147,9 @@ class FileSystemWriter:
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / _METADATA).exists() and not self.overwrite:
             raise RuntimeError(f"Checkpoint already exists and self.overwrite={self.overwrite}: {self.path}")
-        return 1 + max((int(found[2]) for name in os.listdir(self.path) if (found := _FILE.fullmatch(name))), default=-1)
+        return 1 + max(
+            (int(found[2]) for name in os.listdir(self.path) if (found := _FILE.fullmatch(name))), default=-1
+        )
 
     def file_of(self, rank: int, number: int) -> str:
         """The name of a process's file."""
@@ -332,11 +336,9 @@ def _check(found: Any, file: Path) -> None:
                 and _sizes(vars(c).get("sizes"))
                 and len(c.offsets) == len(c.sizes) == len(entry.size)
                 and all(a + b <= n for a, b, n in zip(c.offsets, c.sizes, entry.size, strict=True))
-                for c in chunks
+                for c in chunks or ()
             )
         else:
             right = right and isinstance(entry, kinds.BytesStorageMetadata)
     if not right:
         raise RuntimeError(f"{file}: this is no metadata of a checkpoint, or it is damaged")
-
-

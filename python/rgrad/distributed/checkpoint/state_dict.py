@@ -196,12 +196,12 @@ def _named(optimizer: Optimizer, names: dict[Tensor, str]) -> State:
     def name_of(parameter: Tensor) -> str:
         if parameter not in names:
             raise RuntimeError(
-                f"get_optimizer_state_dict: a parameter of {type(optimizer).__name__} of shape {tuple(parameter.shape)} is "
-                "none of the model's; make the optimizer after the model is wrapped, of model.parameters()"
+                f"get_optimizer_state_dict: a parameter of {type(optimizer).__name__} of shape {tuple(parameter.shape)} "
+                "is none of the model's; make the optimizer after the model is wrapped, of model.parameters()"
             )
         return names[parameter]
 
-    numbers = {n: p for n, p in enumerate(p for group in optimizer.param_groups for p in group["params"])}
+    numbers = dict(enumerate(p for group in optimizer.param_groups for p in group["params"]))
     found = optimizer.state_dict()
     state = {name_of(numbers[number]): dict(values) for number, values in found["state"].items() if number in numbers}
     groups = [
@@ -352,7 +352,7 @@ def set_optimizer_state_dict(
                     f"set_optimizer_state_dict: the state has no group for {missing[0]!r}; it has those for "
                     f"{sorted(group_of)[:5]}"
                 )
-            options_of = next((group_of[name] for name in wanted if name in group_of), {})
+            options_of: State = next((group_of[name] for name in wanted if name in group_of), {})
             groups.append({**saved, **{k: v for k, v in options_of.items() if k != "params"}})
             for name in wanted:
                 if name in given["state"]:

@@ -42,13 +42,10 @@ def _reshard(given: Any, parts: int) -> bool | None:
         return given
     if not isinstance(given, int):
         raise ValueError(
-            "reshard_after_forward should be a bool or an int representing the group size to reshard to, not "
-            f"{given}"
+            f"reshard_after_forward should be a bool or an int representing the group size to reshard to, not {given}"
         )
     if given < 1 or given > parts or parts % given:
-        raise ValueError(
-            f"If passing reshard_after_forward as an int, it should be a factor of {parts}, not {given}"
-        )
+        raise ValueError(f"If passing reshard_after_forward as an int, it should be a factor of {parts}, not {given}")
     if given == parts:
         return True
     if given == 1:
@@ -89,9 +86,7 @@ def _checked(name: str, parameter: Tensor) -> None:
         raise ValueError(f"fully_shard: the parameter {name!r} must be contiguous; assign .contiguous() of it")
 
 
-def _placed(
-    name: str, parameter: Parameter, place: Callable[[Any], Any] | None, parts: int
-) -> int:
+def _placed(name: str, parameter: Parameter, place: Callable[[Any], Any] | None, parts: int) -> int:
     found = None if place is None else place(parameter)
     if found is None:
         return 0
@@ -182,8 +177,8 @@ def fully_shard(
         for name, buffer in part._buffers.items():
             if buffer is not None and buffer.device.type not in (mesh.device_type, "meta"):
                 part._buffers[name] = buffer.to(mesh.device_type)
-    for parameter, found in places.items():
-        _checked(found[0][1], parameter)
+    for whole, found in places.items():
+        _checked(found[0][1], whole)
     dims = [_placed(found[0][1], one, shard_placement_fn, parts) for one, found in places.items()]  # type: ignore[arg-type]
     parameters = [
         ShardedParameter(found, one, mesh, dim, home)  # type: ignore[arg-type]

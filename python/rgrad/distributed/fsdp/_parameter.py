@@ -49,7 +49,7 @@ class ShardedParameter:
     def refresh(self) -> None:
         """Take over the shard that the modules have now: loading and conversion may register another one."""
         module, name = self.places[0]
-        found = module._parameters[name]
+        found: Any = module._parameters[name]
         if found is self.sharded or not isinstance(found, DTensor):
             return
         if found.placements != self.sharded.placements or found.shape != self.sharded.shape:

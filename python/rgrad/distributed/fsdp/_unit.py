@@ -21,7 +21,7 @@ from ...autograd.variable import Variable
 from ...nn.modules.module import Module
 from .._buffers import bytes_of, room_for
 from .._calls import Seen, run
-from .._reductions import Premultiplied, Reduction, ReduceOp
+from .._reductions import Premultiplied, ReduceOp, Reduction
 from .._work import Work
 from ._parameter import ShardedParameter
 from ._policies import MixedPrecisionPolicy

@@ -2,8 +2,8 @@
 
 from ..device_mesh import DeviceMesh as DeviceMesh
 from ..device_mesh import init_device_mesh as init_device_mesh
-from ._making import distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 from ._dtensor import DTensor
+from ._making import distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 from .placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = [

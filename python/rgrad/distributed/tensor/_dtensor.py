@@ -91,7 +91,7 @@ class DTensor(Tensor):
         return plain(self).detach()
 
     @property
-    def shape(self) -> Size:  # type: ignore[override]
+    def shape(self) -> Size:
         """The shape of the whole tensor."""
         return self._spec.shape
 
@@ -131,7 +131,9 @@ class DTensor(Tensor):
         return self.shape[0]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
+        return (
+            f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
+        )
 
     # Gradients and data. Those of the core are parts.
 
@@ -139,7 +141,7 @@ class DTensor(Tensor):
     def grad(self) -> Any:
         """The gradient, which lies as this tensor does, or None."""
         with _core.DisableTorchFunctionSubclass():
-            found = Tensor.grad.__get__(self)  # type: ignore[attr-defined]
+            found = Tensor.grad.__get__(self)
             if found is None or type(found) is DTensor:
                 return found
             places = tuple(Replicate() if isinstance(p, Partial) else p for p in self.placements)
@@ -152,8 +154,8 @@ class DTensor(Tensor):
     def grad(self, value: Any) -> None:
         if isinstance(value, Tensor) and not isinstance(value, DTensor):
             raise TypeError(
-                f"grad: the gradient of a DTensor must be a DTensor, got {type(value).__name__}; distribute_tensor makes "
-                "one"
+                f"grad: the gradient of a DTensor must be a DTensor, got {type(value).__name__}; distribute_tensor "
+                "makes one"
             )
         if isinstance(value, DTensor) and not value._spec.same_layout(self._spec):
             raise RuntimeError(
@@ -203,8 +205,8 @@ class DTensor(Tensor):
             return known
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment; "
-                "copy x.detach()"
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment; copy x.detach()"
             )
         made = DTensor(self._local_tensor.clone(), self._spec, requires_grad=self.requires_grad)
         memo[id(self)] = made
@@ -216,8 +218,8 @@ class DTensor(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise NotImplementedError(
-            "DTensor: a pickle would have this process's part alone; write it with distributed.checkpoint.save, or save "
-            "the whole tensor, .full_tensor()"
+            "DTensor: a pickle would have this process's part alone; write it with distributed.checkpoint.save, or "
+            "save the whole tensor, .full_tensor()"
         )
 
     def _filled_whole(self, fill: Callable[..., Tensor], args: Any, kwargs: Any) -> DTensor:

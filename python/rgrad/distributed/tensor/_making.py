@@ -61,8 +61,8 @@ def distribute_tensor(
         wanted = checked_placements(name, tensor.device_mesh, placements, tensor.dim())
         if wanted != tensor.placements:
             raise ValueError(
-                f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {wanted}. do "
-                "you want to call `redistribute` instead?"
+                f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {wanted}. "
+                "do you want to call `redistribute` instead?"
             )
         return tensor
     mesh = checked_mesh(name, device_mesh)
@@ -324,5 +324,3 @@ def _filled(function: Any, name: str, dtype: Any, layout: Any) -> Callable[..., 
         return made
 
     return fill
-
-

@@ -9,39 +9,17 @@ from typing import Any, NoReturn
 from ... import _core
 from ..._core import Tensor
 from ..._functions.foreach_names import NAMES as FOREACH
+from ..._runtime.info import iinfo
 from .._reducing import all_reduce
 from .._reductions import ReduceOp
 from ._dtensor import DTensor, plain
 from ._redistribute import moved, summed_gradient
+from ._rules import ELEMENTS, KEEP, LIKE, NEVER, OF_PART, RANDOM, RANDOM_LIKE, REDUCTIONS, TENSOR_ATTRIBUTES
 from ._spec import Placements, Spec
 from .placement_types import NormPartial, Partial, Replicate, Shard
 
-# Answered by the part: nothing of the whole tensor is asked.
-_OF_PART = frozenset(
-    "requires_grad_ register_post_accumulate_grad_hook retain_grad backward is_floating_point is_complex is_inference "
-    "is_frozen is_contiguous is_signed is_conj is_neg is_shared element_size dim ndimension get_device data_ptr "
-    "_is_view __hash__ is_pinned detach_ has_names".split()
-)  # fmt: skip
-# Linear, so that a reduction that is to be made may stay one.
-_KEEP = frozenset("detach clone to cpu contiguous float double half bfloat16 real imag type".split())
-_LIKE = frozenset(("zeros_like", "ones_like", "empty_like", "full_like"))
-_ELEMENTS = frozenset(
-    {*_core.pointwise_names, *_KEEP, *_LIKE}
-    | set(
-        "add subtract sub rsub rsubtract div divide true_divide pow float_power clamp clip clamp_min clamp_max where "
-        "int long short char byte bool copy_ zero_ fill_ masked_fill gelu conj resolve_conj resolve_neg abs lerp "
-        "positive signbit heaviside ldexp bitwise_invert conj_physical log_sigmoid relu6 selu tanhshrink softsign".split()
-    )
-)
-_RANDOM = frozenset("normal_ uniform_ exponential_ log_normal_ cauchy_ geometric_ bernoulli_ random_".split())
-_RANDOM_LIKE = frozenset(("rand_like", "randn_like", "randint_like"))
-# Random numbers of replicated tensors would be others in each process.
-_NEVER = frozenset("dropout bernoulli multinomial normal poisson rrelu alpha_dropout feature_dropout".split())
-_REDUCTIONS = {"sum": "sum", "mean": "sum", "prod": "product", "max": "max", "min": "min", "amax": "max", "amin": "min"}
 # What the others of a reduction are where a process has no elements.
 _NOTHING = {"max": -math.inf, "min": math.inf}
-# Of attributes that are tensors, those of elements.
-_TENSOR_ATTRIBUTES = frozenset(("real", "imag"))
 
 
 def _found(values: Any) -> Iterator[Tensor]:
@@ -87,7 +65,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     name = str(getattr(func, "__name__", func))
     if name in ("__get__", "__set__", "__delete__"):
         return _attribute(func, args, kwargs)
-    if name in _OF_PART:
+    if name in OF_PART:
         return _native(func, args, kwargs)
     if name == "is_same_size":
         return tuple(args[0].shape) == tuple(args[1].shape)
@@ -99,21 +77,25 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     _check_mixed(name, tensors, spec)
     if name in ("norm", "vector_norm"):
         return _norm(name, func, args, kwargs)
-    if name in _REDUCTIONS and isinstance(args[0], DTensor):
+    if name in REDUCTIONS and isinstance(args[0], DTensor):
         reduced = _reduction(name, func, args, kwargs)
         if reduced is not None:
             return reduced
     if name == "equal":
         return _equal(args[0], args[1])
-    if name in _RANDOM and isinstance(args[0], DTensor):
+    if name in RANDOM and isinstance(args[0], DTensor):
         return _random(func, args, kwargs)
-    if name in _RANDOM_LIKE:
+    if name in RANDOM_LIKE:
         return _random_like(func, args, kwargs)
-    if name == "stack" and all(p.dim() == 0 and p._spec.same_layout(spec) for p in parts) and len(parts) == len(tensors):
+    if (
+        name == "stack"
+        and all(p.dim() == 0 and p._spec.same_layout(spec) for p in parts)
+        and len(parts) == len(tensors)
+    ):
         made = _native(func, _mapped(args, plain), kwargs)
         return DTensor._with_history(made, spec.replaced(shape=made.shape))
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    if name in _ELEMENTS or base in _ELEMENTS:
+    if name in ELEMENTS or base in ELEMENTS:
         return _elements(name, func, args, kwargs, parts, in_place=base != name)
     return _whole(name, func, args, kwargs, parts)
 
@@ -126,8 +108,8 @@ def _attribute(func: Any, args: Any, kwargs: Any) -> Any:
         return found
     if attribute == "_base":
         return None
-    if attribute in _TENSOR_ATTRIBUTES or this._spec.is_replicated():
-        shape = this.shape if attribute in _TENSOR_ATTRIBUTES else found.shape
+    if attribute in TENSOR_ATTRIBUTES or this._spec.is_replicated():
+        shape = this.shape if attribute in TENSOR_ATTRIBUTES else found.shape
         return DTensor._with_history(found, this._spec.replaced(shape=shape))
     refuse(attribute, this._spec)
 
@@ -157,7 +139,7 @@ def _elements(name: str, func: Any, args: Any, kwargs: Any, parts: list[DTensor]
     """An operation of each element: tensors of one layout, and whole ones of one element."""
     if in_place and not isinstance(args[0], DTensor):
         raise RuntimeError(f"{name}: a DTensor cannot be written to an ordinary Tensor; use .full_tensor()")
-    if name not in _KEEP and name not in _LIKE:
+    if name not in KEEP and name not in LIKE:
         target = args[0] if in_place else None
         if target is not None and target._spec.is_partial():
             refuse(name, target._spec)
@@ -178,7 +160,7 @@ def _elements(name: str, func: Any, args: Any, kwargs: Any, parts: list[DTensor]
     def local(tensor: Tensor) -> Tensor:
         return summed_gradient(plain(tensor), tensor._spec, spec) if isinstance(tensor, DTensor) else tensor
 
-    if name in _LIKE:
+    if name in LIKE:
         # A reduction of such numbers would be another number.
         spec = spec.replaced(tuple(Replicate() if isinstance(p, Partial) else p for p in spec.placements))
     made = _native(func, *_mapped((args, kwargs), local))
@@ -194,7 +176,7 @@ def _whole(name: str, func: Any, args: Any, kwargs: Any, parts: list[DTensor]) -
     parts = [t for t in _found((args, kwargs)) if isinstance(t, DTensor)]
     spec = next((p._spec for p in parts if not p._spec.is_replicated()), parts[0]._spec)
     writes = name.endswith("_") and not name.endswith("__")
-    if not spec.is_replicated() or name in _NEVER or writes or "out" in kwargs:
+    if not spec.is_replicated() or name in NEVER or writes or "out" in kwargs:
         refuse(name, spec)
     made = _native(func, *_mapped((args, kwargs), lambda t: plain(t) if isinstance(t, DTensor) else t))
     return _mapped(made, lambda t: DTensor._with_history(t, spec.replaced(shape=t.shape)))
@@ -237,7 +219,7 @@ def _reduction(name: str, func: Any, args: Any, kwargs: Any) -> DTensor | None:
     dims = kwargs.get("dim", args[1] if len(args) > 1 else None)
     if dims not in (None, (), []) or len(args) > 2 or set(kwargs) - {"dim", "dtype"}:
         refuse(name, spec)
-    local, how = plain(tensor), _REDUCTIONS[name]
+    local, how = plain(tensor), REDUCTIONS[name]
     if how != "sum":
         _no_gradient(name, local)
     options = {key: value for key, value in kwargs.items() if key != "dim"}
@@ -252,7 +234,7 @@ def _reduction(name: str, func: Any, args: Any, kwargs: Any) -> DTensor | None:
         kind = local.dtype
         least = _NOTHING[how]
         if not kind.is_floating_point:
-            info = _core.iinfo(kind)
+            info = iinfo(kind)
             least = info.min if how == "max" else info.max
         made = local.new_full((), least)
     else:
@@ -262,7 +244,9 @@ def _reduction(name: str, func: Any, args: Any, kwargs: Any) -> DTensor | None:
 
 def _equal(first: Any, second: Any) -> bool:
     if not (isinstance(first, DTensor) and isinstance(second, DTensor)):
-        raise RuntimeError("equal got mixed torch.Tensor and DTensor, need to convert both; .full_tensor() makes Tensors")
+        raise RuntimeError(
+            "equal got mixed torch.Tensor and DTensor, need to convert both; .full_tensor() makes Tensors"
+        )
     first, second = _reduced(first), _reduced(second)
     if first.shape != second.shape:
         return False

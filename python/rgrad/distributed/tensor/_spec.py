@@ -126,7 +126,7 @@ def checked_placements(
                     f"{name}: Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got "
                     f"{place.dim})"
                 )
-            place = Shard(place.dim % dims)  # noqa: PLW2901
+            place = Shard(place.dim % dims)
         found.append(place)
     return tuple(found)
 
