@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 PROGRAM = HERE / "rank_program.py"
 CHECKS = [
     name
-    for file in (PROGRAM, HERE / "rank_training.py")
+    for file in (PROGRAM, *(HERE / f"rank_{name}.py" for name in ("training", "tensors", "shards", "checkpoints")))
     for name in re.findall(r"^def (check_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
 ]
 

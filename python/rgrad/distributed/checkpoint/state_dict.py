@@ -196,7 +196,8 @@ def _named(optimizer: Optimizer, names: dict[Tensor, str]) -> State:
     def name_of(parameter: Tensor) -> str:
         if parameter not in names:
             raise RuntimeError(
-                f"get_optimizer_state_dict: a parameter of {type(optimizer).__name__} of shape {tuple(parameter.shape)} "
+                f"get_optimizer_state_dict: a parameter of {type(optimizer).__name__} of shape "
+                f"{tuple(parameter.shape)} "
                 "is none of the model's; make the optimizer after the model is wrapped, of model.parameters()"
             )
         return names[parameter]

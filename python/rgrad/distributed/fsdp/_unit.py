@@ -303,11 +303,18 @@ class Unit:
         """A module's forward begins."""
         self.context.depth += 1
         self.used += 1
-        if self.used == 1:
+        if self.used > 1:
+            return
+        try:
             self.start()
             for unit in self.forward_prefetch:
                 unit.start()
             self.register_whole()
+        except BaseException:
+            self.context.depth -= 1
+            self.used -= 1
+            self.register_shards()
+            raise
 
     def leave(self, module: Module) -> None:
         """It has ended."""

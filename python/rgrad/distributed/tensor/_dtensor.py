@@ -16,7 +16,7 @@ from ... import _core
 from ..._core import Tensor
 from ..._tensor.size import Size
 from ..device_mesh import DeviceMesh
-from ._redistribute import GradientLies, Redistribute, moved
+from ._redistribute import GradientLies, Redistribute, gradient_placements, moved
 from ._spec import Placements, Spec, checked_mesh, checked_placements, local_part, strides_of
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -144,7 +144,7 @@ class DTensor(Tensor):
             found = Tensor.grad.__get__(self)
             if found is None or type(found) is DTensor:
                 return found
-            places = tuple(Replicate() if isinstance(p, Partial) else p for p in self.placements)
+            places = gradient_placements(self.placements)
             made = DTensor(found, self._spec.replaced(places))
             # From now on it is the same object.
             Tensor.grad.__set__(self, made)  # type: ignore[attr-defined]
@@ -190,7 +190,7 @@ class DTensor(Tensor):
         Args:
             hook: The function.
         """
-        places = tuple(Replicate() if isinstance(p, Partial) else p for p in self.placements)
+        places = gradient_placements(self.placements)
 
         def of_part(gradient: Tensor) -> Tensor | None:
             changed = hook(DTensor._with_history(gradient, self._spec.replaced(places)))

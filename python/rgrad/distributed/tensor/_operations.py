@@ -13,7 +13,7 @@ from ..._runtime.info import iinfo
 from .._reducing import all_reduce
 from .._reductions import ReduceOp
 from ._dtensor import DTensor, plain
-from ._redistribute import moved, summed_gradient
+from ._redistribute import gradient_placements, moved, summed_gradient
 from ._rules import ELEMENTS, KEEP, LIKE, NEVER, OF_PART, RANDOM, RANDOM_LIKE, REDUCTIONS, TENSOR_ATTRIBUTES
 from ._spec import Placements, Spec
 from .placement_types import NormPartial, Partial, Replicate, Shard
@@ -69,6 +69,8 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return _native(func, args, kwargs)
     if name == "is_same_size":
         return tuple(args[0].shape) == tuple(args[1].shape)
+    if name == "grad":
+        return _gradients(func, args, kwargs)
     if name in FOREACH:
         return _foreach(name, func, args, kwargs)
     tensors = list(_found((args, kwargs)))
@@ -112,6 +114,19 @@ def _attribute(func: Any, args: Any, kwargs: Any) -> Any:
         shape = this.shape if attribute in TENSOR_ATTRIBUTES else found.shape
         return DTensor._with_history(found, this._spec.replaced(shape=shape))
     refuse(attribute, this._spec)
+
+
+def _gradients(func: Any, args: Any, kwargs: Any) -> Any:
+    """What ``autograd.grad`` gives: gradients lie as the inputs do."""
+    inputs = args[1] if len(args) > 1 else kwargs["inputs"]
+    sources = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    made = _native(func, args, kwargs)
+    return tuple(
+        DTensor._with_history(gradient, one._spec.replaced(gradient_placements(one.placements)))
+        if isinstance(one, DTensor) and gradient is not None
+        else gradient
+        for gradient, one in zip(made, sources, strict=True)
+    )
 
 
 def _check_mixed(name: str, tensors: list[Tensor], spec: Spec) -> None:

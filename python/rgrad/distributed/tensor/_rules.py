@@ -29,6 +29,8 @@ ELEMENTS = frozenset(
         *("clamp", "clip", "clamp_min", "clamp_max", "where", "masked_fill", "copy_", "zero_", "fill_"),
         *("int", "long", "short", "char", "byte", "bool", "conj", "conj_physical", "resolve_conj", "resolve_neg"),
         *("positive", "signbit", "heaviside", "ldexp", "bitwise_invert"),
+        *("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rfloordiv__", "__rmod__", "__rpow__", "__invert__"),
+        *("__and__", "__or__", "__xor__", "__rand__", "__ror__", "__rxor__"),
         *("gelu", "log_sigmoid", "relu6", "selu", "tanhshrink", "softsign"),
     )
 )
