@@ -109,7 +109,8 @@ def check_training_is_that_of_one_process() -> None:
     ]
     for chosen in options:
         net = sharded(**chosen)
-        assert isinstance(net, FSDPModule) and isinstance(net, nn.Sequential)
+        assert isinstance(net, FSDPModule)
+        assert isinstance(net, nn.Sequential)
         assert type(net).__name__ == "FSDPSequential"
         assert type(net[0:2]) is nn.Sequential
         got = train(net, mine(x), mine(y), True)
@@ -275,7 +276,8 @@ def check_parameters_that_are_shared_or_not_used() -> None:
     kept = plain()
     ignored = {kept[0].weight}
     fully_shard(kept, ignored_params=ignored)
-    assert not isinstance(kept[0].weight, DTensor) and isinstance(kept[0].bias, DTensor)
+    assert not isinstance(kept[0].weight, DTensor)
+    assert isinstance(kept[0].bias, DTensor)
 
 
 def check_dtypes_of_a_policy() -> None:
@@ -294,7 +296,8 @@ def check_dtypes_of_a_policy() -> None:
 def check_the_user_gathers_and_frees() -> None:
     net = sharded()
     net[2].unshard()
-    assert not isinstance(net[2].weight, DTensor) and isinstance(net[2].weight, nn.Parameter)
+    assert not isinstance(net[2].weight, DTensor)
+    assert isinstance(net[2].weight, nn.Parameter)
     assert rgrad.equal(net[2].weight, plain()[2].weight)
     assert all(isinstance(value, DTensor) for value in net.state_dict().values())
     net[2].reshard()
@@ -347,7 +350,11 @@ def check_errors_leave_shards() -> None:
     mean_square(net, mine(batch())).backward()
     same_gradients(net, gradients())
     loss = mean_square(net, mine(batch()))
-    raises(NotImplementedError, "derivatives of derivatives", lambda: rgrad.autograd.grad(loss, net[0].weight, create_graph=True))
+    raises(
+        NotImplementedError,
+        "derivatives of derivatives",
+        lambda: rgrad.autograd.grad(loss, net[0].weight, create_graph=True),
+    )
     net.reset_iter_state()
     raises(AssertionError, "deepcopy", lambda: deepcopy(net))
     raises(ValueError, "before", lambda: fully_shard(net))
@@ -389,7 +396,9 @@ def check_modules_without_elements_are_filled() -> None:
         for q in one.parameters():
             q += 1
     close(net(rgrad.ones(1, 5)), one(rgrad.ones(1, 5)), 1e-5)
-    wide = fully_shard(nn.Linear(2 * dist.get_world_size(), 3), shard_placement_fn=lambda p: Shard(1 if p.dim() > 1 else 0))
+    wide = fully_shard(
+        nn.Linear(2 * dist.get_world_size(), 3), shard_placement_fn=lambda p: Shard(1 if p.dim() > 1 else 0)
+    )
     x = rgrad.ones(1, 2 * dist.get_world_size())
     wide(x).sum().backward()
     assert wide.weight.placements == (Shard(1),)

@@ -166,7 +166,9 @@ def check_reductions_of_all_elements() -> None:
             for order in (1, 2, 3.0, float("inf"), float("-inf")):
                 close(y.norm(order).full_tensor(), x.norm(order), 1e-12)
                 close(rgrad.linalg.vector_norm(y, order).full_tensor(), x.norm(order), 1e-12)
-            close(rgrad.stack([y.norm(2), y.norm(2)]).norm(2).full_tensor(), rgrad.stack([x.norm(2)] * 2).norm(2), 1e-12)
+            close(
+                rgrad.stack([y.norm(2), y.norm(2)]).norm(2).full_tensor(), rgrad.stack([x.norm(2)] * 2).norm(2), 1e-12
+            )
             assert abs(y.sum().item() - x.sum().item()) < 1e-12
             assert bool((y * 0).sum() == 0)
             assert rgrad.equal(y, y.clone())
@@ -180,7 +182,8 @@ def check_everything_works_on_whole_tensors() -> None:
     assert x.reshape(-1)[2:].shape == (10,)
     assert x.tolist() == whole(4, 3).tolist()
     values, places = x.sort(dim=1, descending=True)
-    assert isinstance(values, DTensor) and isinstance(places, DTensor)
+    assert isinstance(values, DTensor)
+    assert isinstance(places, DTensor)
 
 
 def check_what_cannot_be_computed_from_parts_is_refused() -> None:
@@ -233,7 +236,8 @@ def check_optimizers_step_parts() -> None:
     for kind, options in kinds.items():
         one = nn.Parameter(start.clone())
         parts = nn.Parameter(distribute_tensor(start, mesh, [Shard(0)]))
-        assert isinstance(parts, DTensor) and isinstance(parts, nn.Parameter)
+        assert isinstance(parts, DTensor)
+        assert isinstance(parts, nn.Parameter)
         steppers = [kind([p], lr=0.01, **options) for p in (one, parts)]  # type: ignore[call-arg]
         for step in range(4):
             for p, stepper, w in zip(
@@ -302,7 +306,9 @@ def check_modules_of_parts() -> None:
     assert net[0].weight.placements == (Shard(0),)
     assert net[1].running_mean.placements == (Replicate(),)
     copy = deepcopy(net[0].weight)
-    assert rgrad.equal(copy, net[0].weight) and copy is not net[0].weight
+    assert rgrad.equal(copy, net[0].weight)
+    assert copy is not net[0].weight
     net.double()
-    assert net[0].weight.dtype == rgrad.float64 and isinstance(net[0].weight, DTensor)
+    assert net[0].weight.dtype == rgrad.float64
+    assert isinstance(net[0].weight, DTensor)
     raises(RuntimeError, "only be called once", lambda: distribute_module(net, mesh))
