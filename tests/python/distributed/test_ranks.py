@@ -113,6 +113,19 @@ def test_weights_do_not_depend_on_the_number_of_processes(source: str, tmp_path:
     assert len(hashes.pop()) == 64
 
 
+@needs_mpi
+def test_a_program_for_fsdp2_runs_as_it_is(tmp_path: Path) -> None:
+    """One process and two have the same losses; so has PyTorch (tests/oracle)."""
+    seen = []
+    for ranks in (1, 2):
+        done = start("-m", "rgrad.run", HERE / "fsdp2_script.py", tmp_path / str(ranks), ranks=ranks)
+        assert done.returncode == 0, done.stdout + done.stderr
+        seen.append([float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)])
+    assert len(seen[0]) == 6
+    assert max(abs(a - b) for a, b in zip(*seen, strict=True)) < 1e-6
+    assert seen[0][2] < seen[0][0]
+
+
 FAULTS: dict[str, tuple[str, int | None, list[str]]] = {
     "raises": ("if rank == 1: raise ValueError('bad batch')", 1, ["[rank1]: ValueError: bad batch"]),
     "exits": ("if rank == 1: sys.exit(7)", 7, ["SystemExit: 7"]),

@@ -9,7 +9,7 @@ OF_PART = frozenset(
     (
         *("requires_grad_", "register_post_accumulate_grad_hook", "retain_grad", "backward", "detach_"),
         *("is_floating_point", "is_complex", "is_inference", "is_frozen", "is_contiguous", "is_signed", "is_conj"),
-        *("is_neg", "is_shared", "is_pinned", "_is_view", "has_names"),
+        *("is_neg", "is_shared", "is_pinned", "_is_view"),
         *("element_size", "dim", "ndimension", "get_device", "data_ptr", "__hash__"),
     )
 )
@@ -25,13 +25,13 @@ ELEMENTS = frozenset(
         *_core.pointwise_names,
         *KEEP,
         *LIKE,
-        *("add", "subtract", "sub", "rsub", "rsubtract", "div", "divide", "true_divide", "pow", "float_power"),
+        *("add", "subtract", "sub", "rsub", "div", "divide", "true_divide", "pow", "float_power"),
         *("clamp", "clip", "clamp_min", "clamp_max", "where", "masked_fill", "copy_", "zero_", "fill_"),
         *("int", "long", "short", "char", "byte", "bool", "conj", "conj_physical", "resolve_conj", "resolve_neg"),
-        *("positive", "signbit", "heaviside", "ldexp", "bitwise_invert"),
+        *("positive", "signbit", "heaviside", "ldexp"),
         *("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rfloordiv__", "__rmod__", "__rpow__", "__invert__"),
         *("__and__", "__or__", "__xor__", "__rand__", "__ror__", "__rxor__"),
-        *("gelu", "log_sigmoid", "relu6", "selu", "tanhshrink", "softsign"),
+        *("gelu", "logsigmoid", "relu6", "selu", "tanhshrink", "softsign"),
     )
 )
 #: Random numbers that are written to a tensor.
@@ -42,7 +42,7 @@ RANDOM = frozenset(
 RANDOM_LIKE = frozenset(("rand_like", "randn_like", "randint_like"))
 #: Random numbers of replicated tensors would be others in each process.
 NEVER = frozenset(
-    ("dropout", "bernoulli", "multinomial", "normal", "poisson", "rrelu", "alpha_dropout", "feature_dropout")
+    ("dropout", "bernoulli", "multinomial", "normal", "poisson", "rrelu", "alpha_dropout")
 )
 #: Reductions of all elements, and how those of parts are combined.
 REDUCTIONS = {
