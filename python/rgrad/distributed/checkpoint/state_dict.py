@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import _core
 from ..._core import Tensor
+from ...autograd.grad_mode import no_grad
 from ...nn.modules.module import Module, _IncompatibleKeys
 from ...nn.parallel.distributed import DistributedDataParallel
 from ...optim.optimizer import Optimizer
@@ -182,12 +183,10 @@ def _started(optimizer: Optimizer) -> None:
             if lr is not None:
                 group["lr"] = lr
         optimizer.zero_grad(set_to_none=True)
-        mode = _core.is_grad_enabled()
-        _core._set_grad_enabled(False)
-        for parameter, value in zip(parameters, before, strict=True):
-            # Some steps move parameters without a rate.
-            parameter.copy_(value)
-        _core._set_grad_enabled(mode)
+        with no_grad():
+            for parameter, value in zip(parameters, before, strict=True):
+                # Some steps move parameters without a rate.
+                parameter.copy_(value)
 
 
 def _named(optimizer: Optimizer, names: dict[Tensor, str]) -> State:

@@ -41,9 +41,7 @@ RANDOM = frozenset(
 #: Random numbers of the shape of another tensor.
 RANDOM_LIKE = frozenset(("rand_like", "randn_like", "randint_like"))
 #: Random numbers of replicated tensors would be others in each process.
-NEVER = frozenset(
-    ("dropout", "bernoulli", "multinomial", "normal", "poisson", "rrelu", "alpha_dropout")
-)
+NEVER = frozenset(("dropout", "bernoulli", "multinomial", "normal", "poisson", "rrelu", "alpha_dropout"))
 #: Reductions of all elements, and how those of parts are combined.
 REDUCTIONS = {
     "sum": "sum",
