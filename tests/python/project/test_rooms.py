@@ -65,6 +65,7 @@ ROOMS = [
     "rgrad.distributed.tensor",
     "rgrad.distributed.fsdp",
     "rgrad.distributed._composable",
+    "rgrad.distributed._tensor",
     "rgrad.distributed.checkpoint",
     # Devices and settings.
     "rgrad.wgpu",

@@ -1,1 +1,1 @@
-"""PyTorch's older place of ``fully_shard``."""
+"""PyTorch's older place of ``fully_shard``: ``_composable.fsdp``."""
