@@ -276,7 +276,11 @@ class FileSystemReader:
             found = RestrictedUnpickler(data, _permitted(), no_tensors).load()
         except Exception as error:
             raise RuntimeError(f"{file}: this is no metadata of a checkpoint, or it is damaged: {error}") from error
-        _check(found, file)
+        try:
+            _check(found, file)
+        except (AttributeError, TypeError) as error:
+            # An object without the attributes that its class has.
+            raise RuntimeError(f"{file}: this is no metadata of a checkpoint, or it is damaged: {error}") from error
         return found  # type: ignore[no-any-return]
 
     def read(self, info: _StorageInfo) -> Any:
