@@ -126,6 +126,16 @@ def test_a_program_for_fsdp2_runs_as_it_is(tmp_path: Path) -> None:
     assert seen[0][2] < seen[0][0]
 
 
+@needs_mpi
+def test_the_page_trains_in_shards(tmp_path: Path) -> None:
+    program = tmp_path / "training.py"
+    code = examples("docs/several-machines.md")[1].code
+    program.write_text(code.replace("range(100)", "range(1)").replace('"checkpoints', f'"{tmp_path}'), encoding="utf-8")
+    done = start(program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "last" / ".metadata").exists()
+
+
 FAULTS: dict[str, tuple[str, int | None, list[str]]] = {
     "raises": ("if rank == 1: raise ValueError('bad batch')", 1, ["[rank1]: ValueError: bad batch"]),
     "exits": ("if rank == 1: sys.exit(7)", 7, ["SystemExit: 7"]),

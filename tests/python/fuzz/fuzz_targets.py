@@ -138,7 +138,11 @@ def checkpoint_metadata(data: bytes) -> str:
     folder = Path(tempfile.gettempdir()) / "folder"
     folder.mkdir(exist_ok=True)
     (folder / ".metadata").write_bytes(data)
-    metadata = checkpoint.FileSystemReader(folder).read_metadata()
+    try:
+        metadata = checkpoint.FileSystemReader(folder).read_metadata()
+    except RuntimeError as error:
+        # The reason alone tells one input from another.
+        raise RuntimeError(str(error).partition("it is damaged")[2]) from error
     state = {name: rgrad.zeros(2, 3) for name in list(metadata.state_dict_metadata)[:3]}
     try:
         checkpoint.load(state, checkpoint_id=folder, no_dist=True)
