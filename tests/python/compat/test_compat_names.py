@@ -162,7 +162,7 @@ def test_what_is_refused() -> None:
 
     with pytest.raises(NotImplementedError, match="FullyShardedDataParallel divides work among processes"):
         FullyShardedDataParallel()
-        assert not isinstance(rgrad.ones(1), made)
+    assert not isinstance(rgrad.ones(1), FullyShardedDataParallel)
     for name in ("prepare", "convert", "quantize_dynamic", "get_default_qconfig", "fuse_modules"):
         with pytest.raises(NotImplementedError, match=f"{name}: rgrad has no quantised tensors"):
             getattr(rgrad.ao.quantization, name)(rgrad.nn.ReLU())

@@ -245,7 +245,8 @@ def _fails_and_goes_on(here: Path, kind: type[FileSystemWriter], old: DTensor, n
 def check_a_thread_saves_what_there_was() -> None:
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     x = distribute_tensor(rgrad.ones(6, 2), mesh, [Shard(0)])
-    raises(ValueError, "a group of its own", lambda: dcp.async_save({"x": x}, checkpoint_id="nowhere"))
+    if dist.get_world_size() > 1:
+        raises(ValueError, "a group of its own", lambda: dcp.async_save({"x": x}, checkpoint_id="nowhere"))
     own = dist.new_group()
     with folder() as at:
         waiting = dcp.async_save({"x": x, "list": [1, {"y": rgrad.ones(2)}]}, checkpoint_id=at, process_group=own)

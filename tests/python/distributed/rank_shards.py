@@ -25,7 +25,7 @@ from rgrad.utils.checkpoint import checkpoint
 DOUBLE = rgrad.float64
 
 
-def batch(count: int = 8) -> rgrad.Tensor:
+def batch(count: int = 12) -> rgrad.Tensor:
     return rgrad.randn(count, 5, generator=rgrad.Generator().manual_seed(1)).double()
 
 
@@ -78,7 +78,7 @@ def nothing_is_left(net: Any) -> None:
 
 def check_training_is_that_of_one_process() -> None:
     size, x = dist.get_world_size(), batch()
-    y = rgrad.randn(8, 3, generator=rgrad.Generator().manual_seed(2)).double()
+    y = rgrad.randn(12, 3, generator=rgrad.Generator().manual_seed(2)).double()
 
     def train(net: Any, x: rgrad.Tensor, y: rgrad.Tensor, parts: bool) -> list[float]:
         optimizer = rgrad.optim.AdamW(net.parameters(), lr=0.01)
@@ -266,7 +266,7 @@ def check_parameters_that_are_shared_or_not_used() -> None:
     share = 1 / dist.get_world_size()
     close(net.a.weight.grad.full_tensor(), rgrad.full((2, 2), share))
     assert net.unused.weight.grad is None
-    x = rgrad.arange(8)
+    x = rgrad.arange(12) % 11
     one = Tied()
     mean_square(one, x).backward()
     tied = fully_shard(Tied())
