@@ -293,6 +293,27 @@ def check_dtypes_of_a_policy() -> None:
     same_gradients(net, gradients(), 0.05)
 
 
+def check_a_scaler_skips_the_step_of_all() -> None:
+    net = sharded()
+    optimizer = rgrad.optim.SGD(net.parameters(), lr=0.1)
+    scaler = rgrad.amp.GradScaler("cpu", init_scale=8.0)
+    for step, bad in enumerate((False, True, False)):
+        before = [p.full_tensor().clone() for p in net.parameters()]
+        optimizer.zero_grad()
+        x = mine(batch())
+        if bad and dist.get_rank() == 0:
+            x = x * float("inf")
+        scaler.scale(mean_square(net, x)).backward()
+        scaler.unscale_(optimizer)
+        if step == 0:
+            same_gradients(net, gradients())
+        scaler.step(optimizer)
+        scaler.update()
+        moved = [not rgrad.equal(p.full_tensor(), q) for p, q in zip(net.parameters(), before, strict=True)]
+        assert not any(moved) if bad else all(moved)
+    assert scaler.get_scale() == 4.0
+
+
 def check_the_user_gathers_and_frees() -> None:
     net = sharded()
     net[2].unshard()
@@ -343,7 +364,6 @@ def check_errors_leave_shards() -> None:
     with rgrad.no_grad():
         net[2].weight.mul_(1.0)
     raises(RuntimeError, "modified by an inplace operation", loss.backward)
-    net.reset_iter_state()
     raises(RuntimeError, "mat1 and mat2", lambda: net(batch()[:, :2]))
     assert all(isinstance(p, DTensor) for p in net.parameters())
     net.zero_grad()
@@ -371,6 +391,13 @@ def check_errors_leave_shards() -> None:
     if dist.get_world_size() > 1:
         raises(NotImplementedError, "uneven", lambda: fully_shard(plain(), shard_placement_fn=lambda p: Shard(-1)))
     assert older_name is fully_shard
+    for value, text in ((nn.Parameter(rgrad.ones(9, 5).double()), "an ordinary one"), (None, "nothing")):
+        changed = fully_shard(plain())
+        changed[0].weight = value
+        raises(RuntimeError, f"replaced by {text}", lambda net=changed: net(batch()))
+    changed = fully_shard(plain())
+    changed[0].weight = nn.Parameter(distribute_tensor(rgrad.ones(9, 4), changed[0].weight.device_mesh, [Shard(0)]))
+    raises(RuntimeError, "was replaced by one of shape (9, 4)", lambda: changed(batch()))
 
 
 def check_modules_without_elements_are_filled() -> None:

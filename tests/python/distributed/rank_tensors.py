@@ -169,6 +169,9 @@ def check_reductions_of_all_elements() -> None:
             close(
                 rgrad.stack([y.norm(2), y.norm(2)]).norm(2).full_tensor(), rgrad.stack([x.norm(2)] * 2).norm(2), 1e-12
             )
+            for test in (y > 0, y > -100, y > 100):
+                expected = test.full_tensor()
+                assert (test.any().item(), test.all().item()) == (expected.any().item(), expected.all().item())
             assert abs(y.sum().item() - x.sum().item()) < 1e-12
             assert bool((y * 0).sum() == 0)
             assert rgrad.equal(y, y.clone())

@@ -8,6 +8,7 @@ import pytest
 import rgrad
 import rgrad.distributed.checkpoint as dcp
 from rgrad import nn
+from rgrad.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
 from rgrad.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from rgrad.distributed.checkpoint.stateful import Stateful
 
@@ -164,3 +165,26 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     loop["again"] = loop
     with pytest.raises(RecursionError, match="500 deep"):
         dcp.save(loop, checkpoint_id=tmp_path)
+
+
+def test_folders_become_files_and_files_folders(tmp_path: Path) -> None:
+    state = {key: value for key, value in STATE.items() if key != "by_number"}
+    rgrad.save(state, tmp_path / "one.pt")
+    torch_save_to_dcp(tmp_path / "one.pt", tmp_path / "folder")
+    dcp_to_torch_save(tmp_path / "folder", tmp_path / "two.pt")
+    same(rgrad.load(tmp_path / "two.pt"), state)
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        dcp_to_torch_save(tmp_path / "nowhere", tmp_path / "three.pt")
+    reader = dcp.FileSystemReader(tmp_path / "folder")
+    metadata = reader.read_metadata()
+    metadata.planner_data["list.0"] = ("words", 5)
+    writer = dcp.FileSystemWriter(tmp_path / "folder")
+    writer.finish(metadata)
+    with pytest.raises(RuntimeError, match="it is damaged"):
+        dcp_to_torch_save(tmp_path / "folder", tmp_path / "three.pt")
+    metadata = dcp.save(state, checkpoint_id=tmp_path / "folder")
+    metadata.state_dict_metadata["model.half"].size = rgrad.Size([1 << 40])
+    writer.finish(metadata)
+    with pytest.raises(RuntimeError, match="and the files have"):
+        dcp_to_torch_save(tmp_path / "folder", tmp_path / "three.pt")
+    assert not (tmp_path / "three.pt").exists()

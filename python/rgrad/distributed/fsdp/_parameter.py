@@ -43,6 +43,7 @@ class ShardedParameter:
 
     def register(self, tensor: Any) -> None:
         """Let the modules have a tensor as this parameter."""
+        self.registered = tensor
         for module, name in self.places:
             module._parameters[name] = tensor
 
@@ -50,8 +51,14 @@ class ShardedParameter:
         """Take over the shard that the modules have now: loading and conversion may register another one."""
         module, name = self.places[0]
         found: Any = module._parameters[name]
-        if found is self.sharded or not isinstance(found, DTensor):
+        if found is self.registered:
             return
+        if not isinstance(found, DTensor):
+            raise RuntimeError(
+                f"fully_shard: the parameter {name!r} of {type(module).__name__} was replaced by "
+                f"{'nothing' if found is None else 'an ordinary one'}; write to it, or assign a DTensor with "
+                f"{self.sharded.placements}"
+            )
         if found.placements != self.sharded.placements or found.shape != self.sharded.shape:
             raise RuntimeError(
                 f"fully_shard: the parameter {name!r} of {type(module).__name__} was replaced by one of shape "

@@ -303,6 +303,9 @@ class Unit:
         """A module's forward begins."""
         self.context.depth += 1
         self.used += 1
+        if self.context.depth == 1 and not in_backward():
+            # An error may have ended the last one.
+            self.context.in_backward = False
         if self.used > 1:
             return
         try:

@@ -245,7 +245,7 @@ def _reduction(name: str, func: Any, args: Any, kwargs: Any) -> DTensor | None:
                 f"Got: {local.dtype}"
             )
         made = local.sum(**options) / tensor.numel()
-    elif local.numel() == 0 and how in _NOTHING:
+    elif local.numel() == 0 and how in _NOTHING and name not in ("any", "all"):
         kind = local.dtype
         least = _NOTHING[how]
         if not kind.is_floating_point:

@@ -51,6 +51,8 @@ REDUCTIONS = {
     "min": "min",
     "amax": "max",
     "amin": "min",
+    "any": "max",
+    "all": "min",
 }
 #: Attributes that are tensors of elements.
 TENSOR_ATTRIBUTES = frozenset(("real", "imag"))
