@@ -192,6 +192,31 @@ def check_gradients_are_summed_over_passes() -> None:
     same_gradients(net, [2 * g for g in expected])
 
 
+class Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        rgrad.manual_seed(0)
+        self.experts = nn.ModuleList(nn.Linear(5, 3).double() for _ in range(2))
+
+    def forward(self, x: rgrad.Tensor, which: int) -> rgrad.Tensor:
+        return self.experts[which](x)
+
+
+def check_gradients_of_units_that_the_last_pass_has_not_used() -> None:
+    one, net = Experts(), Experts()
+    for expert in net.experts:
+        fully_shard(expert)
+    fully_shard(net)
+    for round_ in range(2):
+        for which in (0, 1):
+            (one(batch(), which) ** 2).mean().backward()
+            net.set_requires_gradient_sync(which == 1)  # type: ignore[operator]
+            (net(mine(batch()), which) ** 2).mean().backward()
+        same_gradients(net, [p.grad for p in one.parameters()])
+        assert all(not unit._sums for unit in units(net)), round_
+    nothing_is_left(net)
+
+
 def check_graphs_of_several_kinds() -> None:
     net = sharded()
     both = lambda net, x: mean_square(net, x) + mean_square(net, 2 * x)  # noqa: E731

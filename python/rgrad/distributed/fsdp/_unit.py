@@ -23,6 +23,7 @@ from .._buffers import bytes_of, room_for
 from .._calls import Seen, run
 from .._reductions import Premultiplied, ReduceOp, Reduction
 from .._work import Work
+from ..tensor._dtensor import DTensor
 from ._parameter import ShardedParameter
 from ._policies import MixedPrecisionPolicy
 
@@ -49,17 +50,27 @@ class Pass:
         self.is_last = True
         self.in_backward = False
         self.seen: set[int] = set()
+        self.reduced: set[int] = set()
+        # Whether a pass has left gradients that are not reduced.
+        self.pending = False
 
     def begin_backward(self) -> None:
         """Have :meth:`end` called when the backward that runs ends."""
         if not self.in_backward:
             self.in_backward = True
             self.seen.clear()
+            self.reduced.clear()
             Variable._execution_engine.queue_callback(self.end)
 
     def end(self) -> None:
         """The end of a backward."""
         self.in_backward = False
+        if self.pending:
+            # What earlier passes have left in units that this one has not used.
+            for unit in self.units:
+                if unit.sync and id(unit) not in self.reduced:
+                    unit.reduce_rest()
+        self.pending = any(not (unit.sync and unit.all_reduces) for unit in self.units)
         for unit in self.units:
             if self.is_last and unit.reshard_after_backward and not unit.by_user:
                 unit.free()
@@ -71,7 +82,7 @@ class Pass:
         for unit in self.units:
             unit.forget()
         self.order.clear()
-        self.in_backward, self.depth = False, 0
+        self.in_backward, self.pending, self.depth = False, False, 0
 
     def packed(self, tensor: Tensor) -> Any:
         """What a node keeps for a tensor."""
@@ -363,6 +374,7 @@ class Unit:
             numbers: The parameters' numbers.
             gradients: Those of this process; None for parameters that it has not used.
         """
+        self.context.reduced.add(id(self))
         found: dict[int, Tensor] = {}
         for number, gradient in zip(numbers, gradients, strict=True):
             before = self._sums.pop(number, None)
@@ -383,6 +395,16 @@ class Unit:
                 self.hook(part)
             result.append(None if part is None else self.parameters[number].own_rows(part))
         return result
+
+    @no_grad()
+    def reduce_rest(self) -> None:
+        """Add to the gradients of shards what passes without reduction have left."""
+        numbers = [n for n, parameter in enumerate(self.parameters) if parameter.sharded.requires_grad]
+        for number, part in zip(numbers, self.reduced(numbers, [None] * len(numbers)), strict=True):
+            if part is not None:
+                shard = self.parameters[number].sharded
+                gradient = DTensor(part, shard._spec)
+                shard.grad = gradient if shard.grad is None else shard.grad + gradient
 
     def _op(self, tensor: Tensor, members: int) -> Any:
         if self.divisor is not None:
