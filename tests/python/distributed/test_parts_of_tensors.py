@@ -96,3 +96,27 @@ def test_shards_of_one_process_are_whole(mesh: parts.DeviceMesh) -> None:
         net.set_reshard_after_forward("yes")
     with pytest.raises(NotImplementedError, match="fully_shard"):
         fsdp.FullyShardedDataParallel(nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize("policy", [fsdp.OffloadPolicy(), fsdp.CPUOffloadPolicy()], ids=lambda p: type(p).__name__)
+@pytest.mark.usefixtures("mesh")
+def test_shards_lie_where_the_policy_says(policy: fsdp.OffloadPolicy, device: str) -> None:
+    rgrad.manual_seed(0)
+    one = nn.Linear(3, 2, device="cpu")
+    rgrad.manual_seed(0)
+    net: Any = fsdp.fully_shard(
+        nn.Linear(3, 2, device="cpu"), mesh=parts.init_device_mesh(device, (1,)), offload_policy=policy
+    )
+    home = "cpu" if isinstance(policy, fsdp.CPUOffloadPolicy) else rgrad.device(device).type
+    for module, place in ((one, "cpu"), (net, device)):
+        optimizer = rgrad.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(2):
+            optimizer.zero_grad()
+            out = module(rgrad.ones(1, 3, device=place))
+            assert out.device.type == rgrad.device(place).type
+            out.square().sum().backward()
+            optimizer.step()
+    assert net.weight.device.type == net.weight.grad.device.type == home
+    assert rgrad.allclose(net.weight.full_tensor().cpu(), one.weight, atol=1e-6)
+    there = fsdp.fully_shard(nn.Linear(3, 2, device=device))
+    assert there.weight.device_mesh.device_type == rgrad.device(device).type

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import rgrad
+import rgrad.distributed.checkpoint as dcp
 from pages import examples
 from places import PACKAGE
 from rgrad import distributed as dist
@@ -47,7 +49,7 @@ def python_path() -> str:
     return os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
 
 
-def start(*arguments: str | Path, ranks: int = 2, **env: str) -> subprocess.CompletedProcess[str]:
+def start(*arguments: str | int | Path, ranks: int = 2, **env: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "rgrad.distributed.run", "--nproc-per-node", str(ranks), *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": python_path(), **env}
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=250, check=False)
@@ -180,6 +182,51 @@ def test_a_process_that(fault: str, tmp_path: Path) -> None:
     for text in texts:
         assert text in done.stderr
     assert done.stderr.count("Traceback") == (1 if status == 1 else 0)
+
+
+KILLED = """
+import os, signal, sys
+import rgrad
+import rgrad.distributed.checkpoint as dcp
+from rgrad import distributed as dist
+from rgrad.distributed.tensor import Shard, full, init_device_mesh
+
+dist.init_process_group("mpi")
+mesh, at = init_device_mesh("cpu", (dist.get_world_size(),)), int(sys.argv[2])
+
+class Killed(dcp.FileSystemWriter):
+    def write(self, name, items):
+        if dist.get_rank() == at:
+            # In the middle of its file.
+            items = iter(items)
+            first = next(items)
+            return super().write(name, (entry for entry in [first] for _ in [os.kill(os.getpid(), signal.SIGKILL)]))
+        return super().write(name, items)
+
+    def finish(self, metadata):
+        if at > 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().finish(metadata)
+
+def state(value):
+    return {"x": full((50, 3), value, device_mesh=mesh, placements=[Shard(0)])}
+
+dcp.save(state(1.0), checkpoint_id=sys.argv[1])
+dcp.save(state(2.0), storage_writer=Killed(sys.argv[1]))
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("at", [1, 2], ids=["while it writes", "before the checkpoint is complete"])
+def test_a_process_that_is_killed_leaves_the_checkpoint_before(at: int, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(KILLED, encoding="utf-8")
+    assert start(program, tmp_path / "folder", at).returncode != 0
+    state = {"x": rgrad.zeros(50, 3)}
+    dcp.load(state, checkpoint_id=tmp_path / "folder", no_dist=True)
+    assert rgrad.equal(state["x"], rgrad.ones(50, 3))
+    dcp.save(state, checkpoint_id=tmp_path / "folder", no_dist=True)
+    assert len(list((tmp_path / "folder").glob("__*"))) == 1
 
 
 def test_options_of_the_launcher(tmp_path: Path) -> None:

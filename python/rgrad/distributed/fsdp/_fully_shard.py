@@ -23,11 +23,12 @@ _HOME = "rgrad.distributed.fsdp"
 _classes: dict[type, type] = {}
 
 
-def _mesh_of(mesh: DeviceMesh | None) -> DeviceMesh:
+def _mesh_of(mesh: DeviceMesh | None, modules: Sequence[Module]) -> DeviceMesh:
     if mesh is None:
         if group.WORLD is None:
             init_process_group()
-        return init_device_mesh("cpu", (get_world_size(),))
+        devices = (p.device.type for module in modules for p in module.parameters() if p.device.type != "meta")
+        return init_device_mesh(next(devices, "cpu"), (get_world_size(),))
     if not isinstance(mesh, DeviceMesh):
         raise TypeError(f"fully_shard: expected a DeviceMesh as mesh, got {type(mesh).__name__}")
     if mesh.ndim not in (1, 2):
@@ -123,8 +124,8 @@ def fully_shard(
     Args:
         module: A module, which changes in place, or a list of modules whose parameters are gathered together. All
             processes have the same one.
-        mesh: The processes; by default all of them. With two dimensions parameters are in shards along the second one,
-            and along the first one the same shards are there several times.
+        mesh: The processes; by default all of them, on the device of the parameters. With two dimensions parameters are
+            in shards along the second one, and along the first one the same shards are there several times.
         reshard_after_forward: Whether forward frees whole parameters, which backward gathers again; by default all but
             those of the outermost module. The number of processes stands for True, 1 for False.
         shard_placement_fn: Called with each parameter; a ``Shard`` that it returns says which dimension is cut.
@@ -164,7 +165,7 @@ def fully_shard(
             raise ValueError(f"fully_shard: {type(one).__name__} has been given to fully_shard before")
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; pass the part of the mesh, mesh['name']")
-    mesh = _mesh_of(mesh)
+    mesh = _mesh_of(mesh, modules)
     parts = mesh.size(mesh.ndim - 1)
     reshard = _reshard(reshard_after_forward, parts)
     home = "cpu" if isinstance(offload_policy, CPUOffloadPolicy) else mesh.device_type

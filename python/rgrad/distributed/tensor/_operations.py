@@ -267,7 +267,7 @@ def _equal(first: Any, second: Any) -> bool:
         return False
     if not first._spec.same_layout(second._spec):
         second = second._redistributed(first.placements)
-    answer = _core.tensor([int(_core.equal(plain(first), plain(second)))], dtype=_core.int32)
+    answer = _core.tensor([int(_core.equal(plain(first), plain(second)))], dtype=_core.int32, device="cpu")
     for dim in range(first.device_mesh.ndim):
         all_reduce(answer, ReduceOp.MIN, first.device_mesh.get_group(dim))
     return bool(answer.item())
