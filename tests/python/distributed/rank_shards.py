@@ -153,15 +153,20 @@ def check_whole_parameters_are_freed() -> None:
         before = rgrad.memory.allocated("cpu")
         rgrad.memory.reset_peak("cpu")
         made = call()
-        return made, (rgrad.memory.peak("cpu") - before) / bytes_of_unit
+        # The largest of all processes, so that all find the same.
+        most = rgrad.tensor([rgrad.memory.peak("cpu") - before])
+        dist.all_reduce(most, dist.ReduceOp.MAX)
+        return made, most.item() / bytes_of_unit
 
     out, forward = peak(lambda: net(x))
-    assert 0.9 < forward < 1.4, forward
+    # A shard with fewer rows is copied with padding.
+    padding = 1 / size if width % size else 0
+    assert 0.9 < forward < 1.4 + padding, forward
     assert not any(unit.wholes for unit in units(net))
     _, backward = peak(out.square().mean().backward)
     shards = depth / size
     # Gradients of shards, a unit that is used with its gradients, and one that comes next.
-    assert shards < backward < shards + 3.0, backward
+    assert shards < backward < shards + 3.0 + padding, backward
     nothing_is_left(net)
 
 
@@ -367,6 +372,17 @@ def check_the_user_gathers_and_frees() -> None:
         for p in net.parameters():
             p.mul_(2)
         assert not rgrad.allclose(net(batch()), before)
+
+    net = sharded()
+    net[2].unshard(async_op=True)
+    with rgrad.no_grad():
+        for p in net[2]._get_fsdp_state().parameters:
+            p.sharded.add_(1)
+    one = plain()
+    with rgrad.no_grad():
+        for p in one[2].parameters():
+            p.add_(1)
+    close(net(batch()), one(batch()))
 
     class Encoder(nn.Module):
         def __init__(self) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from ..._core import Tensor
@@ -42,21 +41,6 @@ def _cast(values: Any, dtype: Any) -> Any:
     return tree_map(cast, values)
 
 
-@contextmanager
-def _running(module: Module, unit: Unit) -> Iterator[None]:
-    _bind(module, unit)
-    unit.enter()
-    try:
-        # What is computed again in backward is kept by those who compute it.
-        if unit.context.depth == 1 and not in_backward():
-            with unit.context.packing():
-                yield
-        else:
-            yield
-    finally:
-        unit.leave(module)
-
-
 def call(module: Module, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call something that uses a module's whole parameters."""
     unit = unit_of(module)
@@ -64,8 +48,17 @@ def call(module: Module, function: Callable[..., Any], args: Any, kwargs: Any) -
     policy = unit.policy
     if policy.param_dtype is not None and policy.cast_forward_inputs:
         args, kwargs = _cast((args, kwargs), policy.param_dtype)
-    with _running(module, unit):
-        made = function(*args, **kwargs)
+    _bind(module, unit)
+    unit.enter()
+    try:
+        # What is computed again in backward is kept by those who compute it.
+        if unit.context.depth == 1 and not in_backward():
+            with unit.context.packing():
+                made = function(*args, **kwargs)
+        else:
+            made = function(*args, **kwargs)
+    finally:
+        unit.leave(module)
     return made if policy.output_dtype is None else _cast(made, policy.output_dtype)
 
 

@@ -260,7 +260,9 @@ class Unit:
     def free(self) -> None:
         """Drop the whole parameters."""
         if self._work is not None:
-            self.wait()
+            # Its memory must stay until it has ended.
+            self._work.wait()
+            self._work, self._rooms = None, []
         for whole in self.wholes or ():
             self.context.memories.pop(whole.untyped_storage()._cdata, None)
         self.wholes = None
