@@ -422,7 +422,7 @@ def check_errors_leave_shards() -> None:
     raises(ValueError, "containers", lambda: fully_shard(nn.ModuleList([nn.Linear(1, 1)])))
     raises(ValueError, "factor of", lambda: fully_shard(plain(), reshard_after_forward=dist.get_world_size() + 1))
     raises(TypeError, "expected a Module", lambda: fully_shard(3))
-    raises(ValueError, "Expects FSDPModule", lambda: net.set_modules_to_forward_prefetch([nn.Linear(1, 1)]))
+    raises(ValueError, "expected an FSDPModule", lambda: net.set_modules_to_forward_prefetch([nn.Linear(1, 1)]))
     scalar = nn.Module()
     scalar.scale = nn.Parameter(rgrad.tensor(1.0))
     raises(ValueError, "scalar parameters", lambda: fully_shard(scalar))

@@ -146,7 +146,7 @@ class FileSystemWriter:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / _METADATA).exists() and not self.overwrite:
-            raise RuntimeError(f"Checkpoint already exists and self.overwrite={self.overwrite}: {self.path}")
+            raise RuntimeError(f"{self.path}: a checkpoint already exists, and overwrite is False")
         return 1 + max(
             (int(found[2]) for name in os.listdir(self.path) if (found := _FILE.fullmatch(name))), default=-1
         )

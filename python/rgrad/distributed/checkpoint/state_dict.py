@@ -59,7 +59,9 @@ class StateDictOptions:
 def _checked(options: StateDictOptions | None) -> StateDictOptions:
     found = options or StateDictOptions()
     if found.broadcast_from_rank0 and not found.full_state_dict:
-        raise ValueError("full_state_dict must be True when broadcast_from_rank0 is True.")
+        raise ValueError(
+            "StateDictOptions: full_state_dict must be True with broadcast_from_rank0=True: whole tensors are sent"
+        )
     return found
 
 

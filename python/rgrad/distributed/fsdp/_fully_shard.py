@@ -32,9 +32,11 @@ def _mesh_of(mesh: DeviceMesh | None, modules: Sequence[Module]) -> DeviceMesh:
     if not isinstance(mesh, DeviceMesh):
         raise TypeError(f"fully_shard: expected a DeviceMesh as mesh, got {type(mesh).__name__}")
     if mesh.ndim not in (1, 2):
-        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+        raise ValueError(f"fully_shard: the mesh must be 1D or 2D, got {mesh}")
     if mesh.ndim == 2 and mesh.mesh_dim_names is None:
-        raise AssertionError("Please init the 2D mesh for HSDP with mesh_dim_names specified")
+        raise AssertionError(
+            "fully_shard: a mesh of two dimensions needs names for them; give mesh_dim_names to init_device_mesh"
+        )
     return mesh
 
 
@@ -46,7 +48,9 @@ def _reshard(given: Any, parts: int) -> bool | None:
             f"reshard_after_forward should be a bool or an int representing the group size to reshard to, not {given}"
         )
     if given < 1 or given > parts or parts % given:
-        raise ValueError(f"If passing reshard_after_forward as an int, it should be a factor of {parts}, not {given}")
+        raise ValueError(
+            f"fully_shard: reshard_after_forward must be a factor of {parts}, the number of processes, got {given}"
+        )
     if given == parts:
         return True
     if given == 1:
@@ -81,7 +85,7 @@ def _checked(name: str, parameter: Tensor) -> None:
         )
     if parameter.dim() == 0:
         raise ValueError(
-            f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
+            f"fully_shard: {name!r} is a number, and scalar parameters have no rows; give it the shape [1]"
         )
     if not parameter.is_contiguous():
         raise ValueError(f"fully_shard: the parameter {name!r} must be contiguous; assign .contiguous() of it")
@@ -98,7 +102,8 @@ def _placed(name: str, parameter: Parameter, place: Callable[[Any], Any] | None,
         raise ValueError(f"fully_shard: {name!r} of shape {tuple(parameter.shape)} has no dimension {found.dim}")
     if dim > 0 and parameter.shape[dim] % parts:
         raise NotImplementedError(
-            f"FSDP does not support uneven sharding on dim {dim}: {tuple(parameter.shape)} (world size: {parts})"
+            f"fully_shard: uneven shards are there for dimension 0 alone; dimension {dim} of {name!r} has the shape "
+            f"{tuple(parameter.shape)}, and there are {parts} processes"
         )
     return dim
 
@@ -160,7 +165,9 @@ def fully_shard(
         if not isinstance(one, Module):
             raise TypeError(f"fully_shard: expected a Module or a list of them, got {type(one).__name__}")
         if isinstance(one, (ModuleList, ModuleDict)) and type(one).forward is Module.forward:
-            raise ValueError(f"fully_shard does not support containers that do not implement forward: {one}")
+            raise ValueError(
+                f"fully_shard: {type(one).__name__} is one of the containers without forward; give the modules inside"
+            )
         if unit_of(one) is not None:
             raise ValueError(f"fully_shard: {type(one).__name__} has been given to fully_shard before")
     if dp_mesh_dims is not None:

@@ -103,12 +103,14 @@ class FSDPModule:
         return call(module, super().__call__, args, kwargs)  # type: ignore[misc]
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
+        raise AssertionError(
+            "fully_shard: a module in shards has no deepcopy; make a new one, and give it the state_dict() of this one"
+        )
 
     def _get_fsdp_state(self) -> Unit:
         found = unit_of(self)
         if found is None:
-            raise AssertionError(f"No FSDP state found on {self}")
+            raise AssertionError(f"{type(self).__name__} has no FSDP state: fully_shard was not called with it")
         return found
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -191,7 +193,7 @@ class FSDPModule:
             ValueError: It is no bool.
         """
         if not isinstance(reshard_after_forward, bool):
-            raise ValueError(f"reshard_after_forward should be a bool, got {type(reshard_after_forward)}")
+            raise ValueError(f"reshard_after_forward should be a bool, got {type(reshard_after_forward).__name__}")
         for unit in self._units(recurse):
             unit.automatic, unit.reshard_after_forward = False, reshard_after_forward
 
@@ -332,7 +334,7 @@ def _states(modules: Iterable[Any]) -> list[Unit]:
     for module in modules:
         unit = unit_of(module)
         if unit is None:
-            raise ValueError(f"Expects FSDPModule but got {type(module)}: call fully_shard with it first")
+            raise ValueError(f"expected an FSDPModule, got {type(module).__name__}: call fully_shard with it first")
         found.append(unit)
     return found
 
@@ -350,7 +352,7 @@ def register_fsdp_forward_method(module: Module, method_name: str) -> None:
     if not isinstance(module, FSDPModule):
         return
     if not hasattr(module, method_name):
-        raise ValueError(f"{type(module)} does not have a method {method_name}")
+        raise ValueError(f"register_fsdp_forward_method: {type(module).__name__} has no method {method_name!r}")
     method = getattr(module, method_name)
 
     def gathering(*args: Any, **kwargs: Any) -> Any:

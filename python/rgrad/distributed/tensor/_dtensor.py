@@ -205,8 +205,7 @@ class DTensor(Tensor):
             return known
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment; copy x.detach()"
+                "deepcopy: only graph leaves are copied, and this DTensor has a history; copy x.detach()"
             )
         made = DTensor(self._local_tensor.clone(), self._spec, requires_grad=self.requires_grad)
         memo[id(self)] = made
@@ -340,12 +339,12 @@ class DTensor(Tensor):
         if device_mesh is not None and device_mesh != self.device_mesh:
             raise NotImplementedError(f"{name}: between meshes is not there; use .full_tensor() and distribute_tensor")
         if placements is None:
-            raise RuntimeError("placements is needed for redistribute!")
+            raise RuntimeError(f"{name}: placements must be given")
         wanted = checked_placements(name, self.device_mesh, placements, self.dim())
         for old, new in zip(self.placements, wanted, strict=True):
             if isinstance(new, Partial) and old != new:
                 raise RuntimeError(
-                    f"Can not redistribute from {old} to {new}, redistributing to Partial is for internal use only!"
+                    f"{name}: from {old} to {new} there is no way: placements to be reduced are for internal use only"
                 )
         return self._redistributed(wanted, forward_dtype, backward_dtype)
 

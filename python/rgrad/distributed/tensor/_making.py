@@ -55,23 +55,19 @@ def distribute_tensor(
     if isinstance(tensor, DTensor):
         if device_mesh is not None and device_mesh != tensor.device_mesh:
             raise ValueError(
-                f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh "
-                f"{device_mesh}."
+                f"{name}: the tensor is a DTensor on {tensor.device_mesh}, which stays its mesh, got {device_mesh}"
             )
         wanted = checked_placements(name, tensor.device_mesh, placements, tensor.dim())
         if wanted != tensor.placements:
             raise ValueError(
-                f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {wanted}. "
-                "do you want to call `redistribute` instead?"
+                f"{name}: the tensor is a DTensor with {tensor.placements}, got {wanted}; call `redistribute` instead"
             )
         return tensor
     mesh = checked_mesh(name, device_mesh)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name}: expected a Tensor, got {type(tensor).__name__}")
     if not tensor.is_leaf:
-        raise RuntimeError(
-            "`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor! Use .detach()"
-        )
+        raise RuntimeError(f"{name}: expected a leaf, got a tensor with a history; give its .detach()")
     places = checked_placements(name, mesh, placements, tensor.dim(), partial=False)
     spec = Spec(mesh, places, tensor.shape)
     whole = plain(tensor).detach()
@@ -116,7 +112,7 @@ def distribute_module(
     mesh = checked_mesh("distribute_module", device_mesh)
     if getattr(module, "_distribute_module_applied", False):
         raise RuntimeError(
-            "distribute_module should only be called once on a module, but it has already been called on this module!"
+            "distribute_module: it can only be called once on a module, and this one has been distributed"
         )
     for name, part in module.named_modules():
         if partition_fn is not None:

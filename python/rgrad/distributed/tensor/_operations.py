@@ -138,8 +138,8 @@ def _check_mixed(name: str, tensors: list[Tensor], spec: Spec) -> None:
                 )
         elif tensor.dim() > 0 and tensor.numel() != 1:
             raise RuntimeError(
-                f"{name} got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before "
-                "calling distributed operators! distribute_tensor makes a DTensor, .full_tensor() a Tensor"
+                f"{name}: got mixed torch.Tensor and DTensor; distribute_tensor makes a DTensor of the one, "
+                ".full_tensor() a Tensor of the other"
             )
 
 
@@ -259,9 +259,7 @@ def _reduction(name: str, func: Any, args: Any, kwargs: Any) -> DTensor | None:
 
 def _equal(first: Any, second: Any) -> bool:
     if not (isinstance(first, DTensor) and isinstance(second, DTensor)):
-        raise RuntimeError(
-            "equal got mixed torch.Tensor and DTensor, need to convert both; .full_tensor() makes Tensors"
-        )
+        raise RuntimeError("equal: got mixed torch.Tensor and DTensor; .full_tensor() makes a Tensor of the DTensor")
     first, second = _reduced(first), _reduced(second)
     if first.shape != second.shape:
         return False

@@ -110,8 +110,8 @@ def checked_placements(
         return (Replicate(),) * mesh.ndim
     if len(placements) != mesh.ndim:
         raise ValueError(
-            f"{name}: `placements` must have the same length as `device_mesh.ndim`! Found placements length: "
-            f"{len(placements)}, and device_mesh.ndim: {mesh.ndim}."
+            f"{name}: `placements` must have the same length as the mesh has dimensions: got {len(placements)} for "
+            f"device_mesh.ndim {mesh.ndim}"
         )
     found: list[Placement] = []
     for place in placements:
@@ -139,7 +139,7 @@ def checked_mesh(name: str, mesh: Any) -> DeviceMesh:
     """
     if not isinstance(mesh, DeviceMesh):
         raise RuntimeError(
-            f"{name}: No device mesh is currently active! Pass device_mesh=, for instance of init_device_mesh; got "
+            f"{name}: No device mesh is given; pass device_mesh=, for instance of init_device_mesh; got "
             f"{type(mesh).__name__}"
         )
     return mesh
