@@ -19,6 +19,26 @@ pytestmark = pytest.mark.oracle
 
 PAGE = ROOT / "docs" / "differences.md"
 
+# A group of one process.
+ONE_PROCESS = """
+        import contextlib
+        import importlib
+        import tempfile
+
+        @contextlib.contextmanager
+        def one_process():
+            D = importlib.import_module(f"{T.__name__}.distributed.tensor")
+            with tempfile.TemporaryDirectory() as folder:
+                if T.__name__ == "torch":
+                    T.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+                else:
+                    T.distributed.init_process_group("gloo", rank=0, world_size=1)
+                try:
+                    yield D
+                finally:
+                    T.distributed.destroy_process_group()
+"""
+
 # As in `listed_autograd.py`, in the order of the page.
 DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
     "Profilers inside of each other are refused": (
@@ -438,6 +458,63 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
         """,
         True,
         False,
+    ),
+    "Operations on pieces that need other pieces are refused": (
+        ONE_PROCESS
+        + """
+        with one_process() as D:
+            x = D.distribute_tensor(T.ones(2, 3), D.init_device_mesh("cpu", (1,)), [D.Shard(0)])
+            result = (x @ x.T).full_tensor().tolist()
+        """,
+        "there is no rule for DTensors",
+        [[3.0, 3.0], [3.0, 3.0]],
+    ),
+    "A DTensor is not pickled": (
+        ONE_PROCESS
+        + """
+        import io
+
+        with one_process() as D:
+            x = D.distribute_tensor(T.ones(2), D.init_device_mesh("cpu", (1,)), [D.Shard(0)])
+            file = io.BytesIO()
+            T.save(x, file)
+            result = file.tell() > 0
+        """,
+        "write it with distributed.checkpoint.save",
+        True,
+    ),
+    "Modules have their shards whenever forward does not run": (
+        ONE_PROCESS
+        + """
+        import importlib
+
+        with one_process() as D:
+            fsdp = importlib.import_module(f"{T.__name__}.distributed.fsdp")
+            net = fsdp.fully_shard(T.nn.Linear(2, 1), mesh=D.init_device_mesh("cpu", (1,)))
+            net(T.ones(1, 2))
+            result = isinstance(net.weight, D.DTensor)
+        """,
+        True,
+        False,
+    ),
+    "`distributed.checkpoint.load` runs nothing without trust": (
+        """
+        import fractions
+        import importlib
+        import tempfile
+
+        dcp = importlib.import_module(f"{T.__name__}.distributed.checkpoint")
+        with tempfile.TemporaryDirectory() as folder:
+            dcp.save({"part": fractions.Fraction(1, 3)}, checkpoint_id=folder, no_dist=True)
+            state = {"part": None}
+            try:
+                dcp.load(state, checkpoint_id=folder, no_dist=True)
+                result = state["part"] == fractions.Fraction(1, 3)
+            except BaseException as error:
+                result = str(error)
+        """,
+        "add_safe_globals",
+        True,
     ),
 }
 

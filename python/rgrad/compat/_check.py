@@ -21,7 +21,7 @@ ADVICE = {
     "torch.nested": "there are no nested tensors; pad to one shape, or use a list",
     "torch.ao": "there is no quantisation; leave the model in floats",
     "torch.quantization": "there is no quantisation; leave the model in floats",
-    "torch.distributed": "processes find each other by MPI; stores, sharded modules and pipelines are not there",
+    "torch.distributed": "processes find each other by MPI; stores, tensor.parallel and pipelines are not there",
     "torch.distributed.rpc": "there are no remote calls; use multiprocessing",
     "torch.xpu": 'GPUs are reached by the device "wgpu"; ask torch.xpu.is_available() first',
     "torch.mps": 'GPUs are reached by the device "wgpu"; ask torch.mps.is_available() first',

@@ -39,7 +39,9 @@ def _without_history(fill: F) -> F:
     @wraps(fill)
     def wrapped(*args: Any, **kwargs: Any) -> Tensor:
         with NoGradGuard():
-            return fill(*args, **kwargs)
+            # A tensor that lies on several processes: its numbers are those of a whole one.
+            whole = getattr(args[0] if args else kwargs.get("tensor"), "_filled_whole", None)
+            return fill(*args, **kwargs) if whole is None else whole(fill, args, kwargs)
 
     return wrapped  # type: ignore[return-value]
 

@@ -17,6 +17,9 @@ from typing import Any
 
 import numpy as np
 
+import rank_checkpoints
+import rank_shards
+import rank_tensors
 import rank_training
 import rgrad
 from rank_training import raises
@@ -365,7 +368,9 @@ def check_who_calls_something_else_is_named() -> None:
 
 
 def checks() -> dict[str, Callable[[], None]]:
-    found = {**globals(), **vars(rank_training)}
+    found = dict(globals())
+    for module in (rank_training, rank_tensors, rank_shards, rank_checkpoints):
+        found.update(vars(module))
     return {name: value for name, value in found.items() if name.startswith("check_")}
 
 

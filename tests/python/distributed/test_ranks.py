@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import rgrad
+import rgrad.distributed.checkpoint as dcp
 from pages import examples
 from places import PACKAGE
 from rgrad import distributed as dist
@@ -23,7 +25,7 @@ HERE = Path(__file__).parent
 PROGRAM = HERE / "rank_program.py"
 CHECKS = [
     name
-    for file in (PROGRAM, HERE / "rank_training.py")
+    for file in (PROGRAM, *(HERE / f"rank_{name}.py" for name in ("training", "tensors", "shards", "checkpoints")))
     for name in re.findall(r"^def (check_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
 ]
 
@@ -47,7 +49,7 @@ def python_path() -> str:
     return os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
 
 
-def start(*arguments: str | Path, ranks: int = 2, **env: str) -> subprocess.CompletedProcess[str]:
+def start(*arguments: str | int | Path, ranks: int = 2, **env: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "rgrad.distributed.run", "--nproc-per-node", str(ranks), *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": python_path(), **env}
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=250, check=False)
@@ -113,6 +115,29 @@ def test_weights_do_not_depend_on_the_number_of_processes(source: str, tmp_path:
     assert len(hashes.pop()) == 64
 
 
+@needs_mpi
+def test_a_program_for_fsdp2_runs_as_it_is(tmp_path: Path) -> None:
+    """One process and two have the same losses; so has PyTorch (tests/oracle)."""
+    seen = []
+    for ranks in (1, 2):
+        done = start("-m", "rgrad.run", HERE / "fsdp2_script.py", tmp_path / str(ranks), ranks=ranks)
+        assert done.returncode == 0, done.stdout + done.stderr
+        seen.append([float(loss) for loss in re.findall(r"loss (\S+)", done.stdout)])
+    assert len(seen[0]) == 6
+    assert max(abs(a - b) for a, b in zip(*seen, strict=True)) < 1e-6
+    assert seen[0][2] < seen[0][0]
+
+
+@needs_mpi
+def test_the_page_trains_in_shards(tmp_path: Path) -> None:
+    program = tmp_path / "training.py"
+    code = examples("docs/several-machines.md")[1].code
+    program.write_text(code.replace("range(100)", "range(1)").replace('"checkpoints', f'"{tmp_path}'), encoding="utf-8")
+    done = start(program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "last" / ".metadata").exists()
+
+
 FAULTS: dict[str, tuple[str, int | None, list[str]]] = {
     "raises": ("if rank == 1: raise ValueError('bad batch')", 1, ["[rank1]: ValueError: bad batch"]),
     "exits": ("if rank == 1: sys.exit(7)", 7, ["SystemExit: 7"]),
@@ -157,6 +182,51 @@ def test_a_process_that(fault: str, tmp_path: Path) -> None:
     for text in texts:
         assert text in done.stderr
     assert done.stderr.count("Traceback") == (1 if status == 1 else 0)
+
+
+KILLED = """
+import os, signal, sys
+import rgrad
+import rgrad.distributed.checkpoint as dcp
+from rgrad import distributed as dist
+from rgrad.distributed.tensor import Shard, full, init_device_mesh
+
+dist.init_process_group("mpi")
+mesh, at = init_device_mesh("cpu", (dist.get_world_size(),)), int(sys.argv[2])
+
+class Killed(dcp.FileSystemWriter):
+    def write(self, name, items):
+        if dist.get_rank() == at:
+            # In the middle of its file.
+            items = iter(items)
+            first = next(items)
+            return super().write(name, (entry for entry in [first] for _ in [os.kill(os.getpid(), signal.SIGKILL)]))
+        return super().write(name, items)
+
+    def finish(self, metadata):
+        if at > 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().finish(metadata)
+
+def state(value):
+    return {"x": full((50, 3), value, device_mesh=mesh, placements=[Shard(0)])}
+
+dcp.save(state(1.0), checkpoint_id=sys.argv[1])
+dcp.save(state(2.0), storage_writer=Killed(sys.argv[1]))
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("at", [1, 2], ids=["while it writes", "before the checkpoint is complete"])
+def test_a_process_that_is_killed_leaves_the_checkpoint_before(at: int, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(KILLED, encoding="utf-8")
+    assert start(program, tmp_path / "folder", at).returncode != 0
+    state = {"x": rgrad.zeros(50, 3)}
+    dcp.load(state, checkpoint_id=tmp_path / "folder", no_dist=True)
+    assert rgrad.equal(state["x"], rgrad.ones(50, 3))
+    dcp.save(state, checkpoint_id=tmp_path / "folder", no_dist=True)
+    assert len(list((tmp_path / "folder").glob("__*"))) == 1
 
 
 def test_options_of_the_launcher(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import io
 import json
 import pickle
 import struct
+import tempfile
 import zipfile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ import rgrad
 from container_writer import container
 from rgrad import nn
 from rgrad._files.archive import StoredArchive
+from rgrad.distributed import checkpoint
 
 
 class Plain:
@@ -130,6 +133,16 @@ def torch_pickles() -> list[bytes]:
     for obj in [*_tensors(), *_objects()]:
         with zipfile.ZipFile(io.BytesIO(_saved(obj))) as archive:
             found.append(archive.read("archive/data.pkl"))
+    return found
+
+
+def checkpoints() -> list[bytes]:
+    """What names the tensors and files of checkpoints."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for state in ({"x": rgrad.ones(2, 3), "list": [1, {"y": rgrad.tensor(2)}]}, {"words": ["a"]}, {}):
+            checkpoint.save(state, checkpoint_id=folder, no_dist=True)
+            found.append((Path(folder) / ".metadata").read_bytes())
     return found
 
 

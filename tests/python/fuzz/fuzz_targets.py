@@ -22,6 +22,7 @@ from fuzz_corpus import Kept, Pair, Plain, Row, Slots, in_archive, in_torch_arch
 from fuzz_mutations import BYTES, JSON, PICKLE, Mutation
 from rgrad import nn, serialization
 from rgrad._files.rebuild import NotHere
+from rgrad.distributed import checkpoint
 from rgrad.vision import datasets
 
 
@@ -132,6 +133,27 @@ def torch_pickle_of_allowed_classes(data: bytes) -> str:
         return torch_pickle(data)
 
 
+def checkpoint_metadata(data: bytes) -> str:
+    """What names the tensors of a checkpoint; nothing else is in its folder, which is always the same one."""
+    folder = Path(tempfile.gettempdir()) / "folder"
+    folder.mkdir(exist_ok=True)
+    (folder / ".metadata").write_bytes(data)
+    try:
+        metadata = checkpoint.FileSystemReader(folder).read_metadata()
+    except RuntimeError as error:
+        # The reason alone tells one input from another.
+        raise RuntimeError(str(error).partition("it is damaged")[2]) from error
+    state = {name: rgrad.zeros(2, 3) for name in list(metadata.state_dict_metadata)[:3]}
+    try:
+        checkpoint.load(state, checkpoint_id=folder, no_dist=True)
+    except checkpoint.CheckpointException as error:
+        failures = {type(failure).__name__ for failure, _ in error.failures.values()}
+        if not failures <= {"FileNotFoundError", "RuntimeError", "ValueError"}:
+            raise Finding(str(error)) from error
+        return f"{len(metadata.state_dict_metadata)} entries, {failures}"
+    return f"{len(metadata.state_dict_metadata)} entries"
+
+
 def first_form(data: bytes) -> str:
     return _read_alone(data)
 
@@ -215,6 +237,7 @@ TARGETS: dict[str, Target] = {
     "torch-pickle-allowed": Target(
         corpus.torch_pickles, PICKLE, torch_pickle_of_allowed_classes, (*_DOCUMENTED, *_OF_CLASSES)
     ),
+    "checkpoint": Target(corpus.checkpoints, PICKLE, checkpoint_metadata, _DOCUMENTED),
     "first-form": Target(corpus.first_forms, BYTES, first_form, _DOCUMENTED),
     "safetensors": Target(corpus.safetensors, BYTES, safetensors, _DOCUMENTED),
     "idx": Target(corpus.idx_files, BYTES, idx, (ValueError,)),

@@ -18,8 +18,8 @@ from places import ROOT
 
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))]
 # What a page may leave out: code that starts a window, trains for minutes or needs what a reader has to bring.
-# The program for several processes runs in tests/python/distributed.
-NOT_RUN = {"docs/in-torchs-place.md": 1, "docs/several-machines.md": 1}
+# The programs for several processes run in tests/python/distributed.
+NOT_RUN = {"docs/in-torchs-place.md": 1, "docs/several-machines.md": 2}
 # Packages that a page's examples need, and rgrad itself does not.
 NEEDS = {"docs/onnx.md": ("onnx", "onnxruntime")}
 

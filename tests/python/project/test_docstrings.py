@@ -125,7 +125,8 @@ def check_raises(lines: list[str]) -> None:
     for name, text in entries(lines).items():
         kind = getattr(builtins, name, None) or getattr(rgrad, name, None)
         kind = kind or next(v for k, v in EVERYTHING.items() if k.endswith(f".{name}"))
-        assert issubclass(kind, Exception)
+        # PyTorch's error of checkpoints is no Exception.
+        assert issubclass(kind, BaseException)
         assert re.match(r"[A-Z`]", text), f"{name}: {text!r} begins with a small letter"
 
 

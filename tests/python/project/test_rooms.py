@@ -62,6 +62,11 @@ ROOMS = [
     "rgrad.ao",
     "rgrad.optim",
     "rgrad.distributed.optim",
+    "rgrad.distributed.tensor",
+    "rgrad.distributed.fsdp",
+    "rgrad.distributed._composable",
+    "rgrad.distributed._tensor",
+    "rgrad.distributed.checkpoint",
     # Devices and settings.
     "rgrad.wgpu",
     "rgrad.memory",

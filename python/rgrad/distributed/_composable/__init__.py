@@ -1,0 +1,1 @@
+"""PyTorch's older place of ``fully_shard``: ``_composable.fsdp``."""
