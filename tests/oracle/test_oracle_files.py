@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import io
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+from rgrad._files.torch_names import torch_name  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Couldn't retrieve source code:UserWarning"),
@@ -123,3 +126,18 @@ def test_a_map_by_pytorch(tmp_path: Any) -> None:
     path = tmp_path / "model.pt"
     rgrad.save({"a": rgrad.arange(5.0), "b": rgrad.arange(3)}, path)
     assert [t.tolist() for t in torch.load(path, mmap=True).values()] == [[0, 1, 2, 3, 4], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("place", ["nn", "optim", "optim.lr_scheduler", "distributions", "utils.data", "autograd"])
+def test_files_name_classes_as_pytorch_does(place: str) -> None:
+    ours, theirs = (importlib.import_module(f"{T}.{place}") for T in ("rgrad", "torch"))
+    classes = {
+        name: kind
+        for name, kind in vars(theirs).items()
+        if inspect.isclass(kind) and kind.__module__.startswith("torch.") and not name.startswith("_")
+    }
+    both = [name for name in classes if name in dir(ours) and name != "SavedTensor"]
+    assert both
+    for name in both:
+        kind, wanted = getattr(ours, name), classes[name]
+        assert torch_name(kind.__module__, kind.__qualname__) == (wanted.__module__, wanted.__qualname__)
