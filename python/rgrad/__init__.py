@@ -214,6 +214,7 @@ _NAMES = {
         "sparse_csr",
         "strided",
     ),
+    "_runtime.streams": ("Event", "Stream"),
     "_functions.windows": (
         "bartlett_window",
         "blackman_window",
