@@ -5,6 +5,8 @@ Every public function finds all its types here, and every entry is used: make_st
 
 from __future__ import annotations
 
+from rgrad._runtime.absent_kinds import ABSENT_KINDS
+
 
 def each(kind: str, names: str) -> dict[str, str]:
     """One type for many names."""
@@ -296,6 +298,7 @@ PROPERTIES = {
     "Tensor.grad_fn": ("Node | None", "r"),
     "Tensor._base": ("Tensor | None", "r"),
     "Tensor.shape": ("Size", "r"),
+    **{f"Tensor.{name}": ("_bool", "r") for name in ABSENT_KINDS},
     "Tensor.layout": ("Any", "r"),
     "Tensor.dtype": ("_DType", "r"),
     "Tensor.device": ("_DeviceObject", "r"),

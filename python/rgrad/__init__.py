@@ -9,6 +9,7 @@ words of error messages are PyTorch's wherever PyTorch has them.
 from . import _core
 from ._functions.foreach_names import NAMES as _FOREACH
 from ._functions.late_methods import functions as _late_functions
+from ._runtime.absent_kinds import install as _install_absent_kinds
 from ._runtime.layouts import layout_of as _layout_of
 from ._runtime.names import ELSEWHERE as _ELSEWHERE
 from ._runtime.names import IN_PLACE as _IN_PLACE
@@ -33,6 +34,7 @@ _C = _core
 
 _core.__getattr__ = _native_name  # type: ignore[attr-defined]
 _core.Tensor.layout = property(_layout_of)  # type: ignore[attr-defined]
+_install_absent_kinds()
 
 import sys as _sys
 from math import e as e
@@ -212,6 +214,7 @@ _NAMES = {
         "sparse_csr",
         "strided",
     ),
+    "_runtime.streams": ("Event", "Stream"),
     "_functions.windows": (
         "bartlett_window",
         "blackman_window",

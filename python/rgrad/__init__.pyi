@@ -639,6 +639,8 @@ from ._runtime.settings import set_float32_matmul_precision as set_float32_matmu
 from ._runtime.settings import set_flush_denormal as set_flush_denormal
 from ._runtime.settings import set_num_interop_threads as set_num_interop_threads
 from ._runtime.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from ._runtime.streams import Event as Event
+from ._runtime.streams import Stream as Stream
 from ._runtime.symbolic import SymBool as SymBool
 from ._runtime.symbolic import SymFloat as SymFloat
 from ._runtime.symbolic import SymInt as SymInt

@@ -930,17 +930,38 @@ class Tensor:
     def is_inference(self) -> _bool:
         """Whether this tensor was made in inference mode."""
     @property
+    def is_ipu(self) -> _bool:
+        """Whether the tensor is on an IPU: always False."""
+    @property
     def is_leaf(self) -> _bool:
         """Whether no recorded operation computed this tensor."""
     @property
+    def is_maia(self) -> _bool:
+        """Whether the tensor is on a MAIA device: always False."""
+    @property
     def is_meta(self) -> _bool:
         """Whether the tensor is on the meta device: it has a shape and a dtype, but no elements."""
+    @property
+    def is_mkldnn(self) -> _bool:
+        """Whether the tensor has a layout of oneDNN: always False."""
+    @property
+    def is_mps(self) -> _bool:
+        """Whether the tensor is on a device of Metal: always False."""
+    @property
+    def is_mtia(self) -> _bool:
+        """Whether the tensor is on an MTIA device: always False."""
     def is_neg(self) -> _bool:
         """Whether the tensor is a lazy negative: a view whose elements are negated when they are read."""
+    @property
+    def is_nested(self) -> _bool:
+        """Whether the tensor is a nested one: always False."""
     def is_nonzero(self) -> _bool:
         """Tell whether the one element of a tensor is not 0."""
     def is_pinned(self, device: _Device | None = None) -> _bool:
         """Tell whether memory is page-locked: never."""
+    @property
+    def is_quantized(self) -> _bool:
+        """Whether the tensor is quantized: always False."""
     def is_same_size(self, other: Tensor) -> _bool:
         """Whether `other` has the same shape."""
     def is_set_to(self, tensor: Tensor) -> _bool:
@@ -953,8 +974,17 @@ class Tensor:
     def is_sparse(self) -> _bool:
         """Whether the tensor is sparse: always False."""
     @property
+    def is_vulkan(self) -> _bool:
+        """Whether the tensor is on a Vulkan device of PyTorch: always False."""
+    @property
     def is_wgpu(self) -> _bool:
         """Whether the tensor is on the wgpu device."""
+    @property
+    def is_xla(self) -> _bool:
+        """Whether the tensor is on an XLA device: always False."""
+    @property
+    def is_xpu(self) -> _bool:
+        """Whether the tensor is on an XPU: always False."""
     def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Where `|input - other| <= atol + rtol * |other|`. With `equal_nan`, NaN equals NaN."""
     def isfinite(self) -> Tensor:

@@ -3,9 +3,36 @@
 from collections.abc import Callable
 from typing import Any
 
+from .futures import Future
 from .jit import Final, export, ignore, is_scripting, unused
+from .jit.annotations import (
+    BroadcastingList1,
+    BroadcastingList2,
+    BroadcastingList3,
+    Dict,
+    List,
+    Optional,
+    Tuple,
+    Union,
+)
 
-__all__ = ["Final", "boolean_dispatch", "export", "ignore", "is_scripting", "unused"]
+__all__ = [
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "Dict",
+    "Final",
+    "Future",
+    "List",
+    "Optional",
+    "Tuple",
+    "Union",
+    "boolean_dispatch",
+    "export",
+    "ignore",
+    "is_scripting",
+    "unused",
+]
 
 
 def boolean_dispatch(
@@ -32,9 +59,9 @@ def boolean_dispatch(
     return dispatch
 
 
-def _overload(func: Any) -> Any:
-    """A decorator of signatures that gives them back; has no effect."""
+def _as_it_is(func: Any) -> Any:
+    """A decorator for TorchScript's compiler; has no effect."""
     return func
 
 
-_overload_method = _overload
+_overload = _overload_method = _copy_to_script_wrapper = _as_it_is

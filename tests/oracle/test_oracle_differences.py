@@ -116,6 +116,15 @@ DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
         (True, True),
         (False, False),
     ),
+    "The slope of `hardsigmoid` is 1/6 in float64, too": (
+        """
+        x = T.zeros(1, dtype=T.float64, requires_grad=True)
+        T.nn.functional.hardsigmoid(x).backward()
+        result = abs(x.grad.item() * 6 - 1) < 1e-12
+        """,
+        True,
+        False,
+    ),
     "A point of Dirichlet's distribution with tiny parameters is near a corner": (
         """
         T.manual_seed(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import io
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import rgrad  # noqa: E402
+from rgrad._files.torch_names import torch_name  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Couldn't retrieve source code:UserWarning"),
     pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental:UserWarning"),
+    pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN:UserWarning"),
 ]
 
 DTYPES = (
@@ -95,6 +99,8 @@ MODULES = {
     "conv": lambda T: (T.nn.Sequential(T.nn.Conv2d(1, 2, 3, padding=1), T.nn.ReLU(), T.nn.MaxPool2d(2)), (1, 1, 4, 4)),
     "norms": lambda T: (T.nn.Sequential(T.nn.BatchNorm1d(4), T.nn.LayerNorm(4), T.nn.GELU()).eval(), (3, 4)),
     "lstm": lambda T: (T.nn.LSTM(3, 2, batch_first=True), (1, 4, 3)),
+    "projected": lambda T: (T.nn.LSTM(3, 4, 2, bias=False, bidirectional=True, proj_size=2), (4, 1, 3)),
+    "gru": lambda T: (T.nn.GRU(3, 2, 2), (4, 1, 3)),
     "attention": lambda T: (T.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True).eval(), (1, 3, 4)),
     "transposed": lambda T: (T.nn.ConvTranspose1d(2, 1, 2), (1, 2, 3)),
     "dropout": lambda T: (T.nn.Sequential(T.nn.Dropout(0.5), T.nn.Softmax(-1)).eval(), (2, 3)),
@@ -105,8 +111,6 @@ MODULES = {
 @pytest.mark.parametrize("name", MODULES)
 def test_whole_modules(name: str, mine: bool) -> None:
     writer, reader = (rgrad, torch) if mine else (torch, rgrad)
-    if mine and name in ("lstm", "attention"):
-        pytest.skip("PyTorch's class keeps attributes that rgrad's has not: see docs/files.md")
     model, shape = MODULES[name](writer)
     found = through(model, writer, reader, False, weights_only=False)
     results = [
@@ -122,3 +126,18 @@ def test_a_map_by_pytorch(tmp_path: Any) -> None:
     path = tmp_path / "model.pt"
     rgrad.save({"a": rgrad.arange(5.0), "b": rgrad.arange(3)}, path)
     assert [t.tolist() for t in torch.load(path, mmap=True).values()] == [[0, 1, 2, 3, 4], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("place", ["nn", "optim", "optim.lr_scheduler", "distributions", "utils.data", "autograd"])
+def test_files_name_classes_as_pytorch_does(place: str) -> None:
+    ours, theirs = (importlib.import_module(f"{T}.{place}") for T in ("rgrad", "torch"))
+    classes = {
+        name: kind
+        for name, kind in vars(theirs).items()
+        if inspect.isclass(kind) and kind.__module__.startswith("torch.") and not name.startswith("_")
+    }
+    both = [name for name in classes if name in dir(ours) and name != "SavedTensor"]
+    assert both
+    for name in both:
+        kind, wanted = getattr(ours, name), classes[name]
+        assert torch_name(kind.__module__, kind.__qualname__) == (wanted.__module__, wanted.__qualname__)

@@ -30,6 +30,21 @@ _MOVED = {
     "torch.nn.modules.batch_norm": "torch.nn.modules.batchnorm",
     "torch.autograd.variable": "torch.autograd",
 }
+# Private files here, and single names, whose place in PyTorch is another file than the folder's own.
+_FILES = {
+    **dict.fromkeys(("nn.modules._activation_other", "nn.modules._attention"), "nn.modules.activation"),
+    **dict.fromkeys(("nn.modules._loss_base", "nn.modules._loss_margin"), "nn.modules.loss"),
+    "nn.modules._rnn_cells": "nn.modules.rnn",
+    "nn.modules._sync_norm": "nn.modules.batchnorm",
+    "optim.adam.AdamW": "optim.adamw",
+    **{f"optim._lr_{part}": "optim.lr_scheduler" for part in ("base", "compose", "cycles", "factors", "plateau")},
+    **{
+        f"distributions._transform_{part}": "distributions.transforms"
+        for part in ("base", "composed", "matrices", "pointwise")
+    },
+    "utils.data.collate": "utils.data._utils.collate",
+    "autograd.backward": "autograd",
+}
 _DTYPES = {
     name: found
     for name in (
@@ -109,6 +124,7 @@ def torch_name(module: str, name: str) -> tuple[str, str]:
         rest = ""
     if rest.partition(".")[0] in _OWN:
         return module, name
+    rest = _FILES.get(f"{rest}.{name}", _FILES.get(rest, rest))
     # Functions stand in private files of their package, PyTorch's in the package itself.
     public = ".".join(_public(rest.split(".")))
     return ("torch." + public if public else "torch"), name

@@ -2,6 +2,7 @@
 
 from typing import Any, Never, Self
 
+from .._runtime import streams
 from .._runtime.no_device import refuse
 
 __all__ = [
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 
-class Stream:
+class Stream(streams.Stream):
     """A queue of work of a CUDA device. There is none.
 
     Raises:
@@ -30,7 +31,7 @@ class Stream:
         refuse("Stream")
 
 
-class Event:
+class Event(streams.Event):
     """A mark in a stream. It can be made and not be recorded; :mod:`rgrad.utils.benchmark` measures times.
 
     Args:
@@ -43,6 +44,7 @@ class Event:
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
     ) -> None:
+        super().__init__("cpu")
         self.enable_timing = enable_timing
 
     def record(self, stream: Any = None) -> None:
@@ -60,21 +62,6 @@ class Event:
             RuntimeError: Always.
         """
         refuse("Event.wait")
-
-    def query(self) -> bool:
-        """Whether all work before it is done: True, since there is none."""
-        return True
-
-    def synchronize(self) -> None:
-        """Do nothing: there is no work before it."""
-
-    def elapsed_time(self, end_event: "Event") -> float:
-        """Refuse: no event can be recorded.
-
-        Raises:
-            ValueError: Always.
-        """
-        raise ValueError("Both events must be recorded before calculating elapsed time.")
 
 
 class StreamContext:

@@ -4,6 +4,7 @@
 them. A program that is started alone is a group of one process, for which nothing needs to be installed.
 """
 
+from .._runtime.lazy import lazily
 from ._collectives import (
     all_gather,
     all_gather_into_tensor,
@@ -98,6 +99,12 @@ from ._work import (
 
 # PyTorch's older name.
 reduce_op = ReduceOp
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    ("_functional_collectives", "device_mesh", "rpc"),
+    dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh"),
+)
 
 
 def _make_nccl_premul_sum(factor: object) -> _Premultiplied:

@@ -209,6 +209,61 @@ def test_dispatch_by_a_truth_value() -> None:
     assert (chosen(0), chosen(0, True), chosen(0, both=True), chosen(0, both=False)) == (1, 2, 2, 1)
 
 
+def test_types_of_torchscript_are_typings() -> None:
+    private = rgrad._jit_internal
+    for name in ("Dict", "List", "Optional", "Tuple", "Union"):
+        assert getattr(private, name) is getattr(typing, name)
+    assert private.BroadcastingList2[int] == private.List[int]
+    for decorator in (private._overload, private._overload_method, private._copy_to_script_wrapper):
+        assert decorator(len) is len
+
+
+def test_private_functions_of_attention() -> None:
+    F = rgrad.nn.functional
+    hidden = F._canonical_mask(rgrad.tensor([True, False]), "mask", None, "", rgrad.float64)
+    assert hidden.tolist() == [-float("inf"), 0.0] and hidden.dtype == rgrad.float64  # noqa: PT018
+    numbers = rgrad.ones(2)
+    assert F._canonical_mask(numbers, "mask", rgrad.float32, "other", rgrad.float64) is numbers
+    assert F._canonical_mask(None, "mask", None, "", rgrad.float32) is None
+    with pytest.warns(UserWarning, match="Support for mismatched mask and other is deprecated"):
+        F._canonical_mask(
+            numbers, mask_name="mask", other_type=rgrad.bool, other_name="other", target_type=rgrad.float32
+        )
+    with pytest.raises(AssertionError, match="only bool and floating types of mask"):
+        F._canonical_mask(rgrad.tensor([1]), "mask", None, "", rgrad.float32)
+    assert (F._none_or_dtype(numbers), F._none_or_dtype(None)) == (rgrad.float32, None)
+
+    w, b = rgrad.linspace(-1, 1, 12).view(6, 2), rgrad.linspace(0, 1, 6)
+    x, y = rgrad.tensor([[1.0, 2.0]]), rgrad.tensor([[3.0, -1.0]])
+    apart = F._in_projection(x, y, y, *w.chunk(3), *b.chunk(3))
+    for one, two in zip(F._in_projection_packed(x, y, y, w, b), apart, strict=True):
+        rgrad.testing.assert_close(one, two)
+    rgrad.testing.assert_close(apart[1], F.linear(y, w[2:4], b[2:4]))
+    with pytest.raises(AssertionError, match="expecting"):
+        F._in_projection(x, y, y, w, w[:2], w[:2])
+    assert F._mha_shape_check(x.unsqueeze(0), x.unsqueeze(0), x.unsqueeze(0), None, None, 1)
+    assert not F._mha_shape_check(x, x, x, None, None, 1)
+
+
+def test_private_functions_of_norms_and_softmax() -> None:
+    F = rgrad.nn.functional
+    F._verify_batch_size([1, 3, 2])
+    with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
+        F._verify_batch_size([1, 3])
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
+        assert [F._get_softmax_dim("softmax", rank, 1) for rank in range(5)] == [0, 0, 1, 0, 1]
+
+
+def test_functional_has_the_questions_about_overrides() -> None:
+    F = rgrad.nn.functional
+    assert F.has_torch_function is rgrad.overrides.has_torch_function
+    assert F.handle_torch_function is rgrad.overrides.handle_torch_function
+    assert not F.has_torch_function((rgrad.ones(1),))
+    assert {"has_torch_function_unary", "has_torch_function_variadic", "_in_projection_packed"} <= set(dir(F))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_function'"):
+        F.no_such_function
+
+
 def test_nodes_of_trees() -> None:
     from rgrad.utils import _pytree as trees
 

@@ -193,6 +193,28 @@ def check_reduce_and_its_parts() -> None:
     assert two.tolist() == [sum(range(SIZE))] * 3
 
 
+def check_functional_collectives() -> None:
+    calls = dist._functional_collectives
+    mesh = dist.init_device_mesh("cpu", (SIZE,))
+    mine, all_of_them = values(RANK).view(2, 3), [values(rank).view(2, 3) for rank in range(SIZE)]
+    same(calls.all_reduce(mine, "sum", mesh), sum(all_of_them[1:], all_of_them[0]))
+    same(calls.all_reduce(mine, "max", (mesh, 0)), rgrad.stack(all_of_them).amax(0))
+    same(calls.broadcast(mine, SIZE - 1, mesh), all_of_them[-1])
+    for dim in (0, 1):
+        same(calls.all_gather_tensor(mine, dim, dist.group.WORLD), rgrad.cat(all_of_them, dim))
+    wide = [values(rank, count=3 * SIZE).view(SIZE, 3).t() for rank in range(SIZE)]
+    total = sum(wide[1:], wide[0])
+    same(calls.reduce_scatter_tensor(wide[RANK], "sum", 1, mesh), total[:, RANK : RANK + 1])
+    raises(ValueError, "must be a multiple of group_size", lambda: calls.reduce_scatter_tensor(mine, "sum", 1, mesh))
+    rows = [values(rank, count=2 * SIZE).view(SIZE, 2) for rank in range(SIZE)]
+    same(calls.all_to_all_single(rows[RANK], None, None, mesh), rgrad.stack([r[RANK] for r in rows]))
+    # Each process gives each other one a row more than the one before.
+    given = [k + 1 for k in range(SIZE)]
+    much = [values(rank, count=sum(given)) for rank in range(SIZE)]
+    got = calls.all_to_all_single(much[RANK], [RANK + 1] * SIZE, given, mesh)
+    same(got, rgrad.cat([m.split(given)[RANK] for m in much]))
+
+
 def check_all_to_all_single() -> None:
     given = rgrad.arange(2 * SIZE).float() + 100 * RANK
     got = rgrad.zeros(2 * SIZE)

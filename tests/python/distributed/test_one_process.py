@@ -1,5 +1,7 @@
 """Programs for several processes, run by one."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -158,3 +160,42 @@ def test_what_cannot_be_wrapped() -> None:
             DistributedDataParallel(nn.Linear(1, 1)).register_comm_hook(None, None)
     finally:
         dist.destroy_process_group()
+
+
+def test_meshes_and_remote_calls_come_with_the_package() -> None:
+    program = (
+        "import rgrad.distributed as d; import sys; assert 'rgrad.distributed.device_mesh' not in sys.modules; "
+        "assert d.init_device_mesh is d.device_mesh.init_device_mesh and d.DeviceMesh is d.device_mesh.DeviceMesh; "
+        "assert not d.rpc.is_available() and {'device_mesh', 'DeviceMesh', 'rpc'} <= set(dir(d))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("group")
+def test_functional_collectives_write_to_nothing() -> None:
+    calls = dist._functional_collectives
+    mesh = dist.init_device_mesh("cpu", (1,))
+    x = rgrad.arange(6.0).view(2, 3).t()
+    for members in (dist.group.WORLD, mesh, (mesh, 0)):
+        made = (
+            calls.all_reduce(x, "sum", members),
+            calls.broadcast(x, 0, members),
+            calls.all_gather_tensor(x, 1, members),
+            calls.reduce_scatter_tensor(x, "avg", 1, members),
+            calls.all_to_all_single(x, None, None, members),
+            calls.all_to_all_single(x, [3], [3], members),
+        )
+        for out in made:
+            assert out.tolist() == x.tolist()
+            assert out.data_ptr() != x.data_ptr()
+            assert calls.wait_tensor(out) is out
+            assert not isinstance(out, calls.AsyncCollectiveTensor)
+    with pytest.raises(ValueError, match=r"all_reduce: expected one of \['sum', .*got 'mean'"):
+        calls.all_reduce(x, "mean", mesh)
+    with pytest.raises(
+        ValueError, match="expected a group, a mesh or .mesh, dimension., got list; distributed.new_group"
+    ):
+        calls.all_gather_tensor(x, 0, [0])
+    with pytest.raises(ValueError, match="got a mesh of 2 dimensions"):
+        calls.all_gather_tensor(x, 0, dist.init_device_mesh("cpu", (1, 1)))

@@ -12,6 +12,7 @@ from ..._core import conv_transpose1d as conv_transpose1d
 from ..._core import conv_transpose2d as conv_transpose2d
 from ..._core import conv_transpose3d as conv_transpose3d
 from ..._core import linear as linear
+from ..._runtime.lazy import lazily
 from ._activation import (
     celu,
     elu,
@@ -38,7 +39,9 @@ from ._activation import (
     tanhshrink,
     threshold,
 )
-from ._attention import multi_head_attention_forward
+from ._attention import (
+    multi_head_attention_forward,
+)
 from ._attention_blocks import scaled_dot_product_attention as scaled_dot_product_attention
 from ._distance import bilinear, cosine_similarity, pairwise_distance, pdist
 from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
@@ -136,6 +139,21 @@ from ._resizing import (
     upsample,
     upsample_bilinear,
     upsample_nearest,
+)
+
+# Private names of PyTorch's, which programs call that have changed a function of PyTorch's.
+_PRIVATE = {
+    "_activation": ("_get_softmax_dim",),
+    "_attention": ("_canonical_mask", "_in_projection", "_in_projection_packed", "_mha_shape_check", "_none_or_dtype"),
+    "_normalization": ("_verify_batch_size",),
+}
+_OVERRIDES = ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+__getattr__, __dir__ = lazily(
+    __name__,
+    (),
+    {name: f"nn.functional.{module}" for module, names in _PRIVATE.items() for name in names}
+    | dict.fromkeys(_OVERRIDES, "overrides"),
+    below="rgrad",
 )
 
 __all__ = [

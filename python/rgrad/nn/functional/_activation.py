@@ -351,7 +351,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return input.threshold_(threshold, value) if inplace else _core.threshold(input, threshold, value)
 
 
-def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         UserWarning,
@@ -378,7 +378,7 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         tensor([0.0900, 0.2447, 0.6652])
     """
     if dim is None:
-        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return _core.softmax(input, dim) if dtype is None else _core.softmax(input.to(dtype), dim)
 
 
@@ -400,7 +400,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         tensor([0.6652, 0.2447, 0.0900])
     """
     if dim is None:
-        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     return softmax(-input, dim, dtype=dtype)
 
 
@@ -422,5 +422,5 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
         tensor([-2.4076, -1.4076, -0.4076])
     """
     if dim is None:
-        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return _core.log_softmax(input, dim) if dtype is None else _core.log_softmax(input.to(dtype), dim)

@@ -5,33 +5,42 @@ import warnings
 from typing import Any, Literal, overload
 
 from ... import _core
-from ..._core import Tensor
+from ..._core import Tensor, dtype
 from ..._operation.overridable import overridable
 from ._attention_blocks import scaled_dot_product_attention
 from ._dropout import dropout
 from ._padding import pad
 
 
-def _as_numbers(
-    mask: Tensor | None, name: str, dtype: Any, other: Tensor | None = None, other_name: str = ""
+def _none_or_dtype(input: Tensor | None) -> dtype | None:
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(
+    mask: Tensor | None,
+    mask_name: str,
+    other_type: dtype | None,
+    other_name: str,
+    target_type: dtype,
+    check_other: bool = True,
 ) -> Tensor | None:
     """A mask as numbers to add: where a bool mask is true, minus infinity."""
     if mask is None:
         return None
     is_float = mask.is_floating_point()
     if mask.dtype != _core.bool and not is_float:
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    if other is not None and mask.dtype != other.dtype:
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=4,
         )
     if is_float:
         return mask
-    return _core.zeros_like(mask, dtype=dtype).masked_fill_(mask, -math.inf)
+    return _core.zeros_like(mask, dtype=target_type).masked_fill_(mask, -math.inf)
 
 
-def _check_ranks(
+def _mha_shape_check(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
     """Whether the inputs are batches."""
@@ -85,10 +94,10 @@ class _Projections:
             b_q, b_kv = (None, None) if bias is None else bias.split([size, 2 * size])
             k, v = self.linear(key, w_kv, b_kv).chunk(2, -1)
             return self.linear(query, w_q, b_q), k, v
-        return self._three((query, key, value), weight.chunk(3), bias)
+        return self._three((query, key, value), weight.chunk(3), _chunks(bias))
 
     def apart(
-        self, inputs: tuple[Tensor, Tensor, Tensor], weights: tuple[Any, Any, Any], bias: Tensor | None
+        self, inputs: tuple[Tensor, Tensor, Tensor], weights: tuple[Any, Any, Any], biases: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The three projections with weights of their own."""
         size = inputs[0].shape[-1]
@@ -98,12 +107,9 @@ class _Projections:
             if tuple(w.shape) != (size, t.shape[-1]):
                 wanted = (size, t.shape[-1])
                 raise AssertionError(f"expecting {name} weights shape of {wanted}, but got {w.shape}")
-        return self._three(inputs, weights, bias)
+        return self._three(inputs, weights, biases)
 
-    def _three(
-        self, inputs: tuple[Tensor, Tensor, Tensor], weights: Any, bias: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        biases = (None, None, None) if bias is None else bias.chunk(3)
+    def _three(self, inputs: tuple[Tensor, Tensor, Tensor], weights: Any, biases: Any) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = (self.linear(t, w, b) for t, w, b in zip(inputs, weights, biases, strict=True))
         return q, k, v
 
@@ -119,6 +125,33 @@ class _Projections:
 
 BATCH_FIRST = _Projections(batch_first=True)
 _SEQUENCE_FIRST = _Projections(batch_first=False)
+
+
+def _chunks(bias: Tensor | None) -> Any:
+    return (None, None, None) if bias is None else bias.chunk(3)
+
+
+# Private names of PyTorch, which programs with attention of their own call.
+
+
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _SEQUENCE_FIRST.together(q, k, v, w, b)
+
+
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _SEQUENCE_FIRST.apart((q, k, v), (w_q, w_k, w_v), (b_q, b_k, b_v))
 
 
 def _heads(x: Tensor, batch: int, heads: int, size: int) -> Tensor:
@@ -166,7 +199,7 @@ def attended(
 
     The projections know in which order sequences lie in memory.
     """
-    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         # One unsqueezed tensor for equal inputs, so that they take one product.
         same_query, same = query is key, key is value
@@ -177,7 +210,7 @@ def attended(
             key_padding_mask = key_padding_mask.unsqueeze(0)
     length, batch, size = query.shape
     keys = key.shape[0]
-    padding = _as_numbers(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
+    padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
@@ -186,7 +219,7 @@ def attended(
     if is_causal and padding is None and not need_weights:
         attn_mask = None
     else:
-        attn_mask = _as_numbers(attn_mask, "attn_mask", query.dtype)
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
         is_causal = is_causal and padding is None and not need_weights
     if size != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}")
@@ -199,7 +232,7 @@ def attended(
                 f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
             )
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = projections.apart((query, key, value), weights, in_proj_bias)
+        q, k, v = projections.apart((query, key, value), weights, _chunks(in_proj_bias))
     else:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")

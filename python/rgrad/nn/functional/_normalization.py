@@ -75,6 +75,11 @@ def _product(sizes: Sequence[int]) -> int:
     return out
 
 
+# PyTorch's name, which programs with norms of their own call.
+def _verify_batch_size(size: Sequence[int]) -> None:
+    _check_more_than_one(size, size[0] * _product(size[2:]))
+
+
 @overridable("input")
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
@@ -156,7 +161,7 @@ def batch_norm(
         shape = input.shape
         if not shape:
             raise IndexError("batch_norm: tuple index out of range: expected an input of shape (N, C, *), got []")
-        _check_more_than_one(shape, shape[0] * _product(shape[2:]))
+        _verify_batch_size(shape)
         _check_running(running_mean, running_var)
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")

@@ -6,6 +6,25 @@ from typing import Any
 
 from ...utils.hooks import RemovableHandle
 
+#: The attributes of a module in which hooks on its calls and on its backward are.
+_CALL_TABLES = (
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+)
+#: Those, and the ones of hooks on its state dict.
+HOOK_TABLES = (
+    *_CALL_TABLES,
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
 
 class HasHooks:
     """The part of ``Module`` that hooks are registered with."""
@@ -15,6 +34,28 @@ class HasHooks:
     _is_full_backward_hook: bool | None = None
     _backward_hooks: OrderedDict[int, Callable[..., Any]]
     _forward_hooks_always_called: OrderedDict[int, bool]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a module that was pickled or copied. What its version did not have is empty.
+
+        Args:
+            state: The attributes, by name.
+
+        Raises:
+            TypeError: It is no dict.
+        """
+        if not isinstance(state, dict):
+            raise TypeError(
+                f"{type(self).__name__}.__setstate__() expected the attributes of a module as a dict, "
+                f"got {type(state).__name__}"
+            )
+        own = self.__dict__
+        own.update(state)
+        for table in HOOK_TABLES:
+            own.setdefault(table, OrderedDict())
+        own.setdefault("_non_persistent_buffers_set", set())
+        # PyTorch's modules have no such attribute, and a call reads nothing else.
+        own["_hooked"] = any(own[table] for table in _CALL_TABLES)
 
     def _register(
         self,

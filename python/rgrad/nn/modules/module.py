@@ -23,7 +23,7 @@ from ._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._module_hooks import HasHooks
+from ._module_hooks import HOOK_TABLES, HasHooks
 from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import HasState, IncompatibleKeys
 from ._text import indented, render
@@ -113,17 +113,7 @@ class Module(HasHooks, HasState, HasTree, HasConversions, _ModuleCall):
             _buffers={},
             _modules={},
             _non_persistent_buffers_set=set(),
-            _forward_pre_hooks=OrderedDict(),
-            _forward_pre_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks=OrderedDict(),
-            _forward_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks_always_called=OrderedDict(),
-            _backward_pre_hooks=OrderedDict(),
-            _backward_hooks=OrderedDict(),
-            _state_dict_hooks=OrderedDict(),
-            _state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_post_hooks=OrderedDict(),
+            **{table: OrderedDict() for table in HOOK_TABLES},
         )
         if self.call_super_init:
             super().__init__(*args, **kwargs)

@@ -115,23 +115,57 @@ class RNNBase(Module):
             raise ValueError("proj_size has to be smaller than hidden_size")
         if mode not in _GATES:
             raise ValueError("Unrecognized RNN mode: " + mode)
-        rows, state = _GATES[mode] * hidden_size, proj_size or hidden_size
-        self._flat_weights_names: list[str] = []
-        self._all_weights: list[list[str]] = []
-        for layer in range(num_layers):
-            for suffix in ("", "_reverse")[: 1 + bidirectional]:
-                features = input_size if layer == 0 else state * (1 + bidirectional)
-                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "weight_hh": (rows, state)}
-                if bias:
-                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
-                if proj_size:
-                    shapes["weight_hr"] = (proj_size, hidden_size)
-                names = [f"{name}_l{layer}{suffix}" for name in shapes]
-                for name, shape in zip(names, shapes.values(), strict=True):
-                    self.register_parameter(name, Parameter(_core.empty(shape, device=device, dtype=dtype)))
-                self._flat_weights_names += names
-                self._all_weights.append(names)
+        layers = self._shapes()
+        for layer in layers:
+            for name, shape in layer.items():
+                self.register_parameter(name, Parameter(_core.empty(shape, device=device, dtype=dtype)))
+        self._name_weights(layers)
         self.reset_parameters()
+
+    def _shapes(self) -> list[dict[str, tuple[int, ...]]]:
+        """The shapes of the parameters of each layer and direction, by name."""
+        rows, state = _GATES[self.mode] * self.hidden_size, self.proj_size or self.hidden_size
+        found = []
+        for layer in range(self.num_layers):
+            for suffix in ("", "_reverse")[: 1 + self.bidirectional]:
+                features = self.input_size if layer == 0 else state * (1 + self.bidirectional)
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "weight_hh": (rows, state)}
+                if self.bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if self.proj_size:
+                    shapes["weight_hr"] = (self.proj_size, self.hidden_size)
+                found.append({f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()})
+        return found
+
+    def _name_weights(self, layers: list[dict[str, tuple[int, ...]]]) -> None:
+        self._all_weights: list[list[str]] = [list(layer) for layer in layers]
+        self._flat_weights_names: list[str] = [name for layer in layers for name in layer]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch's class reads the list from a pickle.
+        weights = [self._parameters.get(name, self.__dict__.get(name)) for name in self._flat_weights_names]
+        return self.__dict__ | {"_flat_weights": weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes of a network that was pickled or copied, also by early releases of PyTorch.
+
+        Args:
+            state: The attributes, by name.
+
+        Raises:
+            TypeError: It is no dict.
+        """
+        super().__setstate__(state)
+        own = self.__dict__
+        # Parameters that are replaced later would stay there.
+        own.pop("_flat_weights", None)
+        own.setdefault("proj_size", 0)
+        names = own.pop("all_weights", own.get("_all_weights"))
+        if not (names and isinstance(names[0][0], str)):
+            # Early releases kept the parameters in place of their names.
+            self._name_weights(self._shapes())
+        else:
+            self._all_weights = names
 
     @property
     def _flat_weights(self) -> list[Any]:

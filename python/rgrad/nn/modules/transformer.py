@@ -9,6 +9,7 @@ from ... import _core
 from ..._core import Tensor
 from .. import functional, init
 from ._attention import MultiheadAttention
+from .activation import GELU, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -34,6 +35,13 @@ def _get_activation_fn(activation: _Activation) -> Callable[[Tensor], Tensor]:
     if activation == "gelu":
         return functional.gelu
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+
+
+def _relu_or_gelu(activation: Any) -> int:
+    """1 for ReLU, 2 for GELU, as functions and as modules; 0 for all else."""
+    if activation is functional.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is functional.gelu or isinstance(activation, GELU) else 0
 
 
 def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
@@ -145,6 +153,8 @@ class TransformerEncoderLayer(_Layer):
     ) -> None:
         rest = (layer_norm_eps, batch_first, norm_first, bias, device, dtype)
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, 2, *rest)
+        # PyTorch's class reads it from a pickle of this one.
+        self.activation_relu_or_gelu = _relu_or_gelu(self.activation)
 
     def forward(
         self,
