@@ -12,7 +12,9 @@ torch = pytest.importorskip("torch")
 import rgrad  # noqa: E402
 from autograd_observer import OTHER_WORDS  # noqa: E402
 from listed_autograd import AUTOGRAD  # noqa: E402
+from listed_functions import FUNCTIONS  # noqa: E402
 from listed_programs import agrees, outcome  # noqa: E402
+from listed_writes import WRITES  # noqa: E402
 from places import ROOT  # noqa: E402
 
 pytestmark = pytest.mark.oracle
@@ -39,8 +41,10 @@ ONE_PROCESS = """
                     T.distributed.destroy_process_group()
 """
 
-# As in `listed_autograd.py`, in the order of the page.
-DIFFERENCES: dict[str, tuple[str, Any, Any]] = AUTOGRAD | {
+LISTED = WRITES | FUNCTIONS | AUTOGRAD
+
+# As in `listed_writes.py`, in the order of the page.
+DIFFERENCES: dict[str, tuple[str, Any, Any]] = LISTED | {
     "Profilers inside of each other are refused": (
         """
         activities = [T.profiler.ProfilerActivity.CPU]
