@@ -7,6 +7,9 @@
 use crate::rows::table::RowId;
 use std::ops::{Add, Mul, Neg, Sub};
 
+/// Outputs of this size and more have lost digits of what they approach: 1.
+pub const SATURATED: f64 = 0.99;
+
 /// A truth value of the language.
 pub trait Cond: Clone {
     fn and(self, other: Self) -> Self;
@@ -28,6 +31,18 @@ pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn eq(&self, other: &Self) -> Self::Cond;
     /// `a` where `c` holds, else `b`; both are evaluated.
     fn select(c: Self::Cond, a: Self, b: Self) -> Self;
+    /// One number, written in two ways: `exact` has all its digits, also of its derivatives; `short` costs less, and has the digits of its value alone.
+    /// Kernels compute `short`.
+    #[inline(always)]
+    fn either(exact: impl FnOnce() -> Self, _short: impl FnOnce() -> Self) -> Self {
+        exact()
+    }
+    /// As `either`, where `short` has no digits left if the output `y` is larger than `SATURATED`. Kernels of rows with the flag `saturates`
+    /// compute `exact` of these elements alone.
+    #[inline(always)]
+    fn saturating(_y: &Self, exact: impl FnOnce() -> Self, _short: impl FnOnce() -> Self) -> Self {
+        exact()
+    }
 
     fn ne(&self, other: &Self) -> Self::Cond {
         self.eq(other).not()

@@ -183,6 +183,33 @@ unsafe fn by_range<A: KernelNumber>(
     }
 }
 
+/// Runs `exact` for the elements whose output has lost digits of the derivative, and `short` for all others: the result of an element never
+/// depends on its neighbours, and blocks without such an element do not read the operand.
+///
+/// # Safety
+/// As for `KernelFn`.
+#[inline(always)]
+unsafe fn by_output<A: KernelNumber>(
+    blocks: usize,
+    out: *mut u8,
+    ins: &[*const u8; MAX_INPUTS],
+    params: &[Scalar; MAX_PARAMS],
+    short: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
+    exact: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
+) {
+    for b in 0..blocks {
+        let b = opaque(b);
+        let mut lost = [0u32; LANES];
+        for (j, lost) in lost.iter_mut().enumerate() {
+            // SAFETY: the output holds this block.
+            *lost = u32::from(unsafe { element::<A>(ins[1 + MAX_OPERANDS], b * LANES + j) }.is_saturated());
+        }
+        let step = b * LANES * size_of::<A::Stored>();
+        let (out, ins) = (out.wrapping_add(step), ins.map(|p| p.wrapping_add(step)));
+        if lost.iter().fold(0, |a, l| a | l) == 0 { short(1, out, &ins, params) } else { exact(1, out, &ins, params) }
+    }
+}
+
 /// Element `i` of an input.
 ///
 /// # Safety
@@ -285,8 +312,12 @@ instances! { complex_base complex_avx2 complex_avx512 <R: [Eval<A, Out = A> + Ev
 instances! { part_base part_avx2 part_avx512 <R: [Eval<A, Out = <A as Field>::Re>], A: PairNumber> |n, o, i, p| {
     forward::<R, A, A::StoredPart>(n, o, i, p, A::part(A::from_bool(0).re()), |x, p| A::part(R::f(x, p)))
 } }
-instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber>], A: KernelNumber, const I: usize> |n, o, i, p| {
-    if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
+instances! { vjp_base vjp_avx2 vjp_avx512 <R: [
+    Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber> + Vjp<A::ExactNumber, Y = A::ExactNumber>
+], A: KernelNumber, const I: usize> |n, o, i, p| {
+    if const { R::INFO.saturates } {
+        by_output::<A>(n, o, i, p, |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::ExactNumber, I>(n, o, i, p))
+    } else if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
             |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::FullRangeNumber, I>(n, o, i, p))
     } else {

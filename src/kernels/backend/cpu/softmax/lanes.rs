@@ -1,7 +1,9 @@
 //! Softmax along rows of `f32`, sixteen at once with AVX-512.
 
+use super::{SURE, SURE_SUM};
 use crate::call::SoftmaxPass;
 use crate::host::interrupt;
+use crate::rows::{Analytic, Field, Num};
 use crate::simd::math::{f32 as scalar, lanes};
 use crate::simd::{Avx512, F32x16};
 
@@ -113,7 +115,16 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                 SoftmaxPass { log: true, backward: false } => {
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
-                    let s = F32x16::splat(scalar::log::<Avx512>(s));
+                    let s = if s < SURE_SUM as f32 {
+                        let below = |i: usize| {
+                            let v = x.block(i, low);
+                            F32x16::select(v.lt(&top), lanes::exp(v - top), zero)
+                        };
+                        scalar::log1p::<Avx512>(fold(n, zero, below, |a, b| a + b).total())
+                    } else {
+                        scalar::log::<Avx512>(s)
+                    };
+                    let s = F32x16::splat(s);
                     each(n, |i| {
                         put(i, x.block(i, zero) - top - s);
                     });
@@ -127,7 +138,12 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                 SoftmaxPass { log: true, backward: true } => {
                     let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero), |a, b| a + b).total());
                     each(n, |i| {
-                        put(i, lanes::exp(x.block(i, zero)).neg_fma(s, g.block(i, zero)));
+                        let (y, g) = (x.block(i, low), g.block(i, zero));
+                        let p = lanes::exp(y);
+                        let d = p.neg_fma(s, g);
+                        let sure = y.gt(&F32x16::splat(SURE as f32));
+                        let d = if sure.0 == 0 { d } else { F32x16::select(sure, zero - (g * y.expm1() + p * (s - g)), d) };
+                        put(i, d);
                     });
                 }
             }

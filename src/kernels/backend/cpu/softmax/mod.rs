@@ -13,6 +13,11 @@ use crate::host::threads::parallel_for;
 use crate::rows::{Num, Real};
 use crate::simd::{Base, F32, F64, KernelNumber, dispatch};
 
+/// Below this sum of exponentials one element has nearly all of the weight, and the others have lost digits beside it.
+pub(super) const SURE_SUM: f64 = 1.0625;
+/// Above this log-probability an element has nearly all of the weight: what it lacks has lost digits beside it.
+pub(super) const SURE: f64 = -0.0625;
+
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
 /// Columns that are processed together if rows are not contiguous.
@@ -230,6 +235,38 @@ fn each(n: usize, f: impl Fn(usize)) {
     }
 }
 
+/// As `each`, with `careful` for the blocks of positions of which some are `sure`.
+#[inline(always)]
+fn each_in_blocks(n: usize, sure: impl Fn(usize) -> bool, usual: impl Fn(usize), careful: impl Fn(usize)) {
+    const BLOCK: usize = 64;
+    let mut i = 0;
+    while i < n {
+        let end = n.min(i + BLOCK);
+        if (i..end).fold(0u32, |any, j| any | u32::from(sure(j))) == 0 {
+            (i..end).for_each(&usual);
+        } else {
+            (i..end).for_each(&careful);
+        }
+        i = end;
+        if i < n && i.is_multiple_of(STRETCH) {
+            interrupt::check();
+        }
+    }
+}
+
+/// The logarithm of a sum `s` of exponentials, of which the largest is 1 and `rest` are the others.
+#[inline(always)]
+fn log_of_sum<C: KernelNumber + Real>(s: C, rest: impl FnOnce() -> C) -> C {
+    if s.lt(&s.lit(SURE_SUM)) { rest().log1p() } else { s.log() }
+}
+
+/// What the gradient `g` of a log-probability `y` gives its input, where `s` is the sum of all gradients: `g - exp(y) * s`.
+#[inline(always)]
+fn sure_gradient<C: KernelNumber + Real>(g: C, y: C, s: C) -> C {
+    let p = y.exp();
+    C::select(y.gt(&y.lit(SURE)), -(g * y.expm1()) - p * (s - g), g - p * s)
+}
+
 #[inline(always)]
 fn fold_lanes<C: KernelNumber, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
     let mut lanes = [start; L];
@@ -336,7 +373,8 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
             }
             SoftmaxPass { log: true, backward: false } => {
                 let m = fold(n, x(0), x, larger);
-                let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b).log();
+                let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b);
+                let s = log_of_sum(s, || fold(n, zero, |i| C::select(x(i).lt(&m), (x(i) - m).exp(), zero), |a, b| a + b));
                 each(n, |i| {
                     put(i, x(i) - m - s);
                 });
@@ -349,9 +387,8 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
             }
             SoftmaxPass { log: true, backward: true } => {
                 let s = fold(n, zero, g, |a, b| a + b);
-                each(n, |i| {
-                    put(i, g(i) - x(i).exp() * s);
-                });
+                let usual = |i: usize| put(i, g(i) - x(i).exp() * s);
+                each_in_blocks(n, |i| x(i).gt(&zero.lit(SURE)), usual, |i| put(i, sure_gradient(g(i), x(i), s)));
             }
         }
     }
@@ -437,7 +474,20 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
                     *s = *s + (x(i, j) - *t).exp();
                 }
             }
-            sum.iter_mut().for_each(|s| *s = s.log());
+            let sure = |s: &C| s.lt(&s.lit(SURE_SUM));
+            if sum.iter().any(sure) {
+                let mut rest = [zero; COLUMNS];
+                let rest = &mut rest[..width];
+                for i in 0..n {
+                    check_at(i);
+                    for (j, (t, r)) in top.iter().zip(rest.iter_mut()).enumerate() {
+                        *r = *r + C::select(x(i, j).lt(t), (x(i, j) - *t).exp(), zero);
+                    }
+                }
+                sum.iter_mut().zip(rest.iter()).for_each(|(s, r)| *s = C::select(sure(s), r.log1p(), s.log()));
+            } else {
+                sum.iter_mut().for_each(|s| *s = s.log());
+            }
             for i in 0..n {
                 check_at(i);
                 top.iter().zip(sum.iter()).enumerate().for_each(|(j, (t, s))| put(i, j, x(i, j) - *t - *s));
@@ -460,7 +510,11 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
             }
             for i in 0..n {
                 check_at(i);
-                sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
+                if (0..width).fold(0u32, |any, j| any | u32::from(x(i, j).gt(&zero.lit(SURE)))) == 0 {
+                    sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
+                } else {
+                    sum.iter().enumerate().for_each(|(j, s)| put(i, j, sure_gradient(g(i, j), x(i, j), *s)));
+                }
             }
         }
     }
