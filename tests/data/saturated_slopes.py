@@ -1,7 +1,8 @@
 """Write ``saturated_slopes.txt`` beside this file: first and second derivatives that mpmath computes with 60 digits.
 
-``python tests/data/saturated_slopes.py`` writes the file anew; mpmath has to be installed. Each function is one of a single number. Its
-derivatives are written in terms that do not cancel where the function is constant, so that they have all digits there.
+``python tests/data/saturated_slopes.py`` writes the file anew; mpmath has to be installed. Each function is one of a
+single number. Its derivatives are written in terms that do not cancel where the function is constant, so that they have
+all digits there.
 """
 
 from collections.abc import Callable
@@ -14,33 +15,10 @@ PATH = Path(__file__).with_suffix(".txt")
 
 m.mp.dps = 60
 
-# Float32 numbers: where functions bend, where float32 and then float64 have lost the slope, and where the slope itself vanishes.
-SIZES = [
-    0.25,
-    0.75,
-    1.0,
-    2.5,
-    4.0,
-    6.5,
-    8.0,
-    9.0,
-    9.25,
-    12.0,
-    13.5,
-    17.0,
-    19.5,
-    26.0,
-    37.5,
-    43.0,
-    60.0,
-    80.0,
-    87.0,
-    110.0,
-    250.0,
-    352.0,
-    500.0,
-    700.0,
-]
+# Float32 numbers: where functions bend, where float32 and then float64 have lost the slope, and where the slope itself
+# vanishes.
+SIZES = [0.25, 0.75, 1.0, 2.5, 2.90625, 2.96875, 3.0625, 4.0, 5.1875, 5.25, 5.3125, 6.5, 8.0, 9.0, 9.25, 12.0, 13.5]
+SIZES += [17.0, 19.5, 26.0, 37.5, 43.0, 60.0, 80.0, 87.0, 110.0, 250.0, 352.0, 500.0, 700.0]
 POINTS = [0.0] + [s * x for x in SIZES for s in (1, -1)]
 SCALE = 2 * m.sqrt(2 / m.pi)
 CUBIC = m.mpf("0.044715")
@@ -100,7 +78,7 @@ FUNCTIONS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 
 def main() -> None:
     lines = [
-        "# Written by saturated_slopes.py: a function, its argument, and its first and second derivative with 20 digits.\n"
+        "# Written by saturated_slopes.py: a function, its argument, its first and second derivative with 20 digits.\n"
     ]
     for name, function in FUNCTIONS.items():
         for x in POINTS:

@@ -49,6 +49,11 @@ macro_rules! float {
                 (self.0.abs() <= m::TRIG_LIMIT) | self.0.is_nan()
             }
             #[inline(always)]
+            fn larger(self, other: Self) -> Self {
+                let (a, b) = (self.0.abs(), other.0.abs());
+                Self::of(if b > a { b } else { a })
+            }
+            #[inline(always)]
             fn is_saturated(self) -> bool {
                 self.0.abs() > SATURATED as $raw
             }

@@ -42,6 +42,10 @@ pub(crate) trait KernelNumber: Field<Cond = bool> + Copy {
     fn from_bool(byte: u8) -> Self;
     /// Whether the periodic functions of this instance are accurate here.
     fn in_range(self) -> bool;
+    /// The larger absolute value of both; that of `self` beside nan.
+    fn larger(self, _other: Self) -> Self {
+        self
+    }
     /// Whether an output of this size has lost digits of a derivative.
     fn is_saturated(self) -> bool {
         false

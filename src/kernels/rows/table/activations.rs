@@ -74,8 +74,7 @@ macro_rules! activations {
         };
         x(g; x) {
             {
-                // The slope of u is kept finite where its product with 0 would be nan.
-                let xx = (x.clone() * x.clone()).min(x.lit(1e4));
+                let xx = x.clone() * x.clone();
                 let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (xx.clone() * x.clone()));
                 let du = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.lit(1.0) + x.lit(3.0 * 0.044715) * xx);
                 let s = u.clone().sigmoid();
@@ -238,7 +237,8 @@ macro_rules! activations {
             {
                 // From the side where the difference from the target does not cancel.
                 let above = x.gt(&x.lit(0.0));
-                let s = A::select(above.clone(), -x.clone(), x).sigmoid();
+                let away = A::either(|| A::select(above.clone(), -x.clone(), x.clone()), || -x.clone().abs());
+                let s = away.sigmoid();
                 g * A::select(above, (t.lit(1.0) - t.clone()) - s.clone(), s - t)
             }
         }

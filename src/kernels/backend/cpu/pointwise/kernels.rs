@@ -183,30 +183,58 @@ unsafe fn by_range<A: KernelNumber>(
     }
 }
 
-/// Runs `exact` for the elements whose output has lost digits of the derivative, and `short` for all others: the result of an element never
-/// depends on its neighbours, and blocks without such an element do not read the operand.
+/// Blocks whose outputs are looked at together.
+const TOGETHER: usize = 8;
+
+/// Whether an output of some blocks has lost digits of a derivative.
+///
+/// # Safety
+/// `y` holds these blocks.
+#[inline(always)]
+unsafe fn is_saturated<A: KernelNumber>(blocks: usize, y: *const u8) -> bool {
+    let mut largest = [A::from_bool(0); LANES];
+    for b in 0..blocks {
+        for (j, largest) in largest.iter_mut().enumerate() {
+            // SAFETY: the caller's.
+            *largest = largest.larger(unsafe { element(y, b * LANES + j) });
+        }
+    }
+    largest.map(A::is_saturated) != [false; LANES]
+}
+
+/// The loop of a derivative that reads the operand where the output has lost its digits: the result of an element never depends on its
+/// neighbours, and blocks without such an element do not read the operand.
 ///
 /// # Safety
 /// As for `KernelFn`.
 #[inline(always)]
-unsafe fn by_output<A: KernelNumber>(
+unsafe fn backward_saturating<R: Vjp<A, Y = A> + Vjp<A::ExactNumber, Y = A::ExactNumber>, A: KernelNumber, const I: usize>(
     blocks: usize,
     out: *mut u8,
     ins: &[*const u8; MAX_INPUTS],
     params: &[Scalar; MAX_PARAMS],
-    short: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
-    exact: impl Fn(usize, *mut u8, &[*const u8; MAX_INPUTS], &[Scalar; MAX_PARAMS]),
 ) {
-    for b in 0..blocks {
-        let b = opaque(b);
-        let mut lost = [0u32; LANES];
-        for (j, lost) in lost.iter_mut().enumerate() {
-            // SAFETY: the output holds this block.
-            *lost = u32::from(unsafe { element::<A>(ins[1 + MAX_OPERANDS], b * LANES + j) }.is_saturated());
+    let mut first = 0;
+    while first < blocks {
+        let count = TOGETHER.min(blocks - first);
+        let step = LANES * size_of::<A::Stored>();
+        let (to, from) = (out.wrapping_add(first * step), ins.map(|p| p.wrapping_add(first * step)));
+        // SAFETY: the caller's, for these blocks.
+        unsafe {
+            if !is_saturated::<A>(count, from[1 + MAX_OPERANDS]) {
+                backward::<R, A, I>(count, to, &from, params);
+            } else {
+                for b in 0..count {
+                    let (to, from) = (to.wrapping_add(b * step), from.map(|p| p.wrapping_add(b * step)));
+                    if is_saturated::<A>(1, from[1 + MAX_OPERANDS]) {
+                        backward::<R, A::ExactNumber, I>(1, to, &from, params);
+                    } else {
+                        backward::<R, A, I>(1, to, &from, params);
+                    }
+                }
+            }
         }
-        let step = b * LANES * size_of::<A::Stored>();
-        let (out, ins) = (out.wrapping_add(step), ins.map(|p| p.wrapping_add(step)));
-        if lost.iter().fold(0, |a, l| a | l) == 0 { short(1, out, &ins, params) } else { exact(1, out, &ins, params) }
+        first += count;
     }
 }
 
@@ -316,7 +344,7 @@ instances! { vjp_base vjp_avx2 vjp_avx512 <R: [
     Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber> + Vjp<A::ExactNumber, Y = A::ExactNumber>
 ], A: KernelNumber, const I: usize> |n, o, i, p| {
     if const { R::INFO.saturates } {
-        by_output::<A>(n, o, i, p, |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::ExactNumber, I>(n, o, i, p))
+        backward_saturating::<R, A, I>(n, o, i, p)
     } else if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
             |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::FullRangeNumber, I>(n, o, i, p))

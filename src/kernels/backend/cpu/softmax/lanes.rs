@@ -5,7 +5,7 @@ use crate::call::SoftmaxPass;
 use crate::host::interrupt;
 use crate::rows::{Analytic, Field, Num};
 use crate::simd::math::{f32 as scalar, lanes};
-use crate::simd::{Avx512, F32x16};
+use crate::simd::{Avx512, F32x16, Mask16};
 
 const LANES: usize = F32x16::LANES;
 /// Independent chains of vectors, so that instructions overlap.
@@ -76,6 +76,36 @@ fn each(n: usize, f: impl Fn(usize)) {
     }
 }
 
+/// The gradients `d`, but of log-probabilities `y` that are `sure` from the probabilities' distance from 1; `g` are the incoming gradients, `s` is
+/// their sum.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+unsafe fn sure_gradients(sure: Mask16, [g, y, p, s, d]: [F32x16; 5]) -> F32x16 {
+    F32x16::select(sure, -(g * y.expm1() + p * (s - g)), d)
+}
+
+/// The sum of the exponentials of a row without that of its largest element `top`.
+///
+/// # Safety
+/// As for `rows`.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+unsafe fn sum_below(x: VectorRow, top: F32x16) -> f32 {
+    // SAFETY: the caller's.
+    let (zero, low) = unsafe { (F32x16::splat(0.0), F32x16::splat(f32::NEG_INFINITY)) };
+    let below = |i: usize| {
+        // SAFETY: blocks begin below n.
+        let v = unsafe { x.block(i, low) };
+        F32x16::select(v.lt(&top), lanes::exp(v - top), zero)
+    };
+    fold(x.n, zero, below, |a, b| a + b).total()
+}
+
 /// `count` rows of `n`, one after the other, of the passes of `softmax`: `x` is the input, backward the output; `g` is read backward only.
 ///
 /// # Safety
@@ -116,11 +146,7 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
                     let s = if s < SURE_SUM as f32 {
-                        let below = |i: usize| {
-                            let v = x.block(i, low);
-                            F32x16::select(v.lt(&top), lanes::exp(v - top), zero)
-                        };
-                        scalar::log1p::<Avx512>(fold(n, zero, below, |a, b| a + b).total())
+                        scalar::log1p::<Avx512>(sum_below(x, top))
                     } else {
                         scalar::log::<Avx512>(s)
                     };
@@ -142,8 +168,7 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                         let p = lanes::exp(y);
                         let d = p.neg_fma(s, g);
                         let sure = y.gt(&F32x16::splat(SURE as f32));
-                        let d = if sure.0 == 0 { d } else { F32x16::select(sure, zero - (g * y.expm1() + p * (s - g)), d) };
-                        put(i, d);
+                        put(i, if sure.0 == 0 { d } else { sure_gradients(sure, [g, y, p, s, d]) });
                     });
                 }
             }

@@ -235,6 +235,17 @@ fn each(n: usize, f: impl Fn(usize)) {
     }
 }
 
+/// Whether `f` holds at no position from `i` to `end`. Loops of their own: iterators would be calls that have not the caller's instructions.
+#[inline(always)]
+fn none(mut i: usize, end: usize, f: &impl Fn(usize) -> bool) -> bool {
+    let mut any = 0u32;
+    while i < end {
+        any |= u32::from(f(i));
+        i += 1;
+    }
+    any == 0
+}
+
 /// As `each`, with `careful` for the blocks of positions of which some are `sure`.
 #[inline(always)]
 fn each_in_blocks(n: usize, sure: impl Fn(usize) -> bool, usual: impl Fn(usize), careful: impl Fn(usize)) {
@@ -242,12 +253,17 @@ fn each_in_blocks(n: usize, sure: impl Fn(usize) -> bool, usual: impl Fn(usize),
     let mut i = 0;
     while i < n {
         let end = n.min(i + BLOCK);
-        if (i..end).fold(0u32, |any, j| any | u32::from(sure(j))) == 0 {
-            (i..end).for_each(&usual);
+        if none(i, end, &sure) {
+            while i < end {
+                usual(i);
+                i += 1;
+            }
         } else {
-            (i..end).for_each(&careful);
+            while i < end {
+                careful(i);
+                i += 1;
+            }
         }
-        i = end;
         if i < n && i.is_multiple_of(STRETCH) {
             interrupt::check();
         }
@@ -475,7 +491,7 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
                 }
             }
             let sure = |s: &C| s.lt(&s.lit(SURE_SUM));
-            if sum.iter().any(sure) {
+            if !none(0, width, &|j| sure(&sum[j])) {
                 let mut rest = [zero; COLUMNS];
                 let rest = &mut rest[..width];
                 for i in 0..n {
@@ -484,9 +500,13 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
                         *r = *r + C::select(x(i, j).lt(t), (x(i, j) - *t).exp(), zero);
                     }
                 }
-                sum.iter_mut().zip(rest.iter()).for_each(|(s, r)| *s = C::select(sure(s), r.log1p(), s.log()));
+                for (s, r) in sum.iter_mut().zip(rest.iter()) {
+                    *s = C::select(sure(s), r.log1p(), s.log());
+                }
             } else {
-                sum.iter_mut().for_each(|s| *s = s.log());
+                for s in sum.iter_mut() {
+                    *s = s.log();
+                }
             }
             for i in 0..n {
                 check_at(i);
@@ -510,7 +530,7 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
             }
             for i in 0..n {
                 check_at(i);
-                if (0..width).fold(0u32, |any, j| any | u32::from(x(i, j).gt(&zero.lit(SURE)))) == 0 {
+                if none(0, width, &|j| x(i, j).gt(&zero.lit(SURE))) {
                     sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
                 } else {
                     sum.iter().enumerate().for_each(|(j, s)| put(i, j, sure_gradient(g(i, j), x(i, j), *s)));
