@@ -327,13 +327,9 @@ impl Field for Expr {
             _ => Expr::row(RowId::Where, &[&c, &a, &b]),
         }
     }
-    /// Complex numbers have the short forms alone: the others are written for real ones.
-    fn either(exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-        let made = exact();
-        if made.is_complex() { short() } else { made }
-    }
-    fn saturating(y: &Self, exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-        if y.is_complex() { short() } else { exact() }
+    /// The exact forms are written for real numbers.
+    fn is_exact(&self) -> bool {
+        !self.is_complex()
     }
     /// A power by a known number is the operation that has a number as exponent.
     fn pow(self, e: Self) -> Self {

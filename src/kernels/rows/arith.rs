@@ -34,17 +34,11 @@ pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn eq(&self, other: &Self) -> Self::Cond;
     /// `a` where `c` holds, else `b`; both are evaluated.
     fn select(c: Self::Cond, a: Self, b: Self) -> Self;
-    /// One number, written in two ways: `exact` has all its digits, also of its derivatives; `short` costs less, and has the digits of its value alone.
-    /// Kernels compute `short`.
+    /// Of a number that can be written in two ways, whether this instance takes the form whose derivatives have all digits, too. The other one costs less;
+    /// kernels take it, and those of rows with the flag `saturates` the exact one of elements whose output is larger than `SATURATED`.
     #[inline(always)]
-    fn either(exact: impl FnOnce() -> Self, _short: impl FnOnce() -> Self) -> Self {
-        exact()
-    }
-    /// As `either`, where `short` has no digits left if the output `y` is larger than `SATURATED`. Kernels of rows with the flag `saturates`
-    /// compute `exact` of these elements alone.
-    #[inline(always)]
-    fn saturating(_y: &Self, exact: impl FnOnce() -> Self, _short: impl FnOnce() -> Self) -> Self {
-        exact()
+    fn is_exact(&self) -> bool {
+        true
     }
 
     #[inline(always)]

@@ -149,7 +149,7 @@ pub struct RowInfo {
     pub function_only: bool,
     /// Whether the gradient of an operand without a derivative is an error, instead of zeros.
     pub refuses: bool,
-    /// Whether its derivative reads the operand where the output is larger than `SATURATED`, and else the output alone (`Field::saturating`).
+    /// Whether its derivative reads the operand where the output is larger than `SATURATED`, and else the output alone (`Field::is_exact`).
     pub saturates: bool,
     /// Whether it chooses among its operands, or what stands for them: the gradient is 0 where one does not reach the result, and that 0 stays one
     /// behind it, whatever the slopes there.

@@ -165,11 +165,8 @@ impl Field for Text {
         }
         Text { text: format!("{} if {} else {}", a.at(Bind::Or), c.at(Bind::Or), b.at(Bind::Choice)), bind: Bind::Choice }
     }
-    fn either(_exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-        short()
-    }
-    fn saturating(_y: &Self, _exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-        short()
+    fn is_exact(&self) -> bool {
+        false
     }
     fn pow(self, e: Self) -> Self {
         if e.is("1") {

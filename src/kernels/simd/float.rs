@@ -128,12 +128,8 @@ macro_rules! float {
                 std::hint::select_unpredictable(c, a, b)
             }
             #[inline(always)]
-            fn either(_exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-                short()
-            }
-            #[inline(always)]
-            fn saturating(y: &Self, exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-                if I::EXACT { Self::select(y.is_saturated(), exact(), short()) } else { short() }
+            fn is_exact(&self) -> bool {
+                I::EXACT
             }
             #[inline(always)]
             fn pow(self, e: Self) -> Self {

@@ -12,7 +12,7 @@ pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     const FULL_RANGE: bool = false;
     /// Whether kernels of this instance are left scalar: it does not vectorise, or no current machine runs it.
     const SCALAR: bool = Self::FULL_RANGE;
-    /// Whether derivatives are computed from the operand where the output has lost them (`Field::saturating`).
+    /// Whether derivatives are computed from the operand where the output has lost them (`Field::is_exact`).
     const EXACT: bool = false;
 }
 

@@ -68,8 +68,8 @@ impl Field for F32x16 {
         c.select(a, b)
     }
     #[inline(always)]
-    fn either(_exact: impl FnOnce() -> Self, short: impl FnOnce() -> Self) -> Self {
-        short()
+    fn is_exact(&self) -> bool {
+        false
     }
     one_by_one!(numbers pow);
 }

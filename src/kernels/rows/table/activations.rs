@@ -7,7 +7,7 @@ macro_rules! activations {
     /// `1 / (1 + exp(-x))`.
     Analytic Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"], saturates {
         x.sigmoid();
-        x(g; x, y) { { let rest = A::saturating(&y, || (-x).sigmoid(), || y.lit(1.0) - y.clone()); g * rest.conj() * y.conj() } }
+        x(g; x, y) { { let rest = if x.is_exact() { (-x).sigmoid() } else { y.lit(1.0) - y.clone() }; g * rest.conj() * y.conj() } }
     }
     /// `log(sigmoid(x))`.
     Real LogSigmoid = "logsigmoid" FloatOnly [LogSigmoidBackward0](x), no_in_place {
@@ -78,7 +78,7 @@ macro_rules! activations {
                 let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (xx.clone() * x.clone()));
                 let du = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.lit(1.0) + x.lit(3.0 * 0.044715) * xx);
                 let s = u.clone().sigmoid();
-                let rest = A::either(|| (-u).sigmoid(), || s.lit(1.0) - s.clone());
+                let rest = if u.is_exact() { (-u).sigmoid() } else { s.lit(1.0) - s.clone() };
                 let rise = x.clone() * (s.clone() * rest * du);
                 g * (s + rise)
             }
@@ -90,7 +90,7 @@ macro_rules! activations {
         x(g; x) {
             {
                 let s = x.clone().sigmoid();
-                let rest = A::either(|| (-x.clone()).sigmoid(), || s.lit(1.0) - s.clone());
+                let rest = if x.is_exact() { (-x.clone()).sigmoid() } else { s.lit(1.0) - s.clone() };
                 g * (s * (x.lit(1.0) + x * rest)).conj()
             }
         }
@@ -101,15 +101,14 @@ macro_rules! activations {
         x(g; x) {
             {
                 let t = (x.clone().max(x.lit(0.0)) + (-x.clone().abs()).exp().log1p()).tanh();
-                let slope = A::either(
-                    || {
-                        // The square of the hyperbolic secant of softplus.
-                        let q = (-x.clone()).sigmoid();
-                        let ratio = q.clone().div(q.lit(1.0) + q.clone() * q);
-                        ratio.lit(4.0) * (ratio.clone() * ratio)
-                    },
-                    || t.lit(1.0) - t.clone() * t.clone()
-                );
+                let slope = if x.is_exact() {
+                    // The square of the hyperbolic secant of softplus.
+                    let q = (-x.clone()).sigmoid();
+                    let ratio = q.clone().div(q.lit(1.0) + q.clone() * q);
+                    ratio.lit(4.0) * (ratio.clone() * ratio)
+                } else {
+                    t.lit(1.0) - t.clone() * t.clone()
+                };
                 g * (t + x.clone() * x.sigmoid() * slope)
             }
         }
@@ -237,7 +236,7 @@ macro_rules! activations {
             {
                 // From the side where the difference from the target does not cancel.
                 let above = x.gt(&x.lit(0.0));
-                let away = A::either(|| A::select(above.clone(), -x.clone(), x.clone()), || -x.clone().abs());
+                let away = if x.is_exact() { A::select(above.clone(), -x.clone(), x) } else { -x.abs() };
                 let s = away.sigmoid();
                 g * A::select(above, (t.lit(1.0) - t.clone()) - s.clone(), s - t)
             }

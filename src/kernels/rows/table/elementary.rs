@@ -186,11 +186,13 @@ macro_rules! elementary {
         x.tanh();
         x(g; x, y) {
             {
-                let exact = || {
+                let slope = if x.is_exact() {
                     let twice = x.lit(2.0) * x.clone();
                     x.lit(4.0) * (twice.clone().sigmoid() * (-twice).sigmoid())
+                } else {
+                    y.lit(1.0) - y.clone() * y
                 };
-                g * A::saturating(&y, exact, || y.lit(1.0) - y.clone() * y.clone()).conj()
+                g * slope.conj()
             }
         }
     }

@@ -194,12 +194,17 @@ const TOGETHER: usize = 8;
 unsafe fn is_saturated<A: KernelNumber>(blocks: usize, y: *const u8) -> bool {
     let mut largest = [A::from_bool(0); LANES];
     for b in 0..blocks {
+        let b = opaque(b);
         for (j, largest) in largest.iter_mut().enumerate() {
             // SAFETY: the caller's.
             *largest = largest.larger(unsafe { element(y, b * LANES + j) });
         }
     }
-    largest.map(A::is_saturated) != [false; LANES]
+    let mut lost = [false; LANES];
+    for (lost, largest) in lost.iter_mut().zip(largest) {
+        *lost = largest.is_saturated();
+    }
+    lost != [false; LANES]
 }
 
 /// The loop of a derivative that reads the operand where the output has lost its digits: the result of an element never depends on its
@@ -226,10 +231,22 @@ unsafe fn backward_saturating<R: Vjp<A, Y = A> + Vjp<A::ExactNumber, Y = A::Exac
             } else {
                 for b in 0..count {
                     let (to, from) = (to.wrapping_add(b * step), from.map(|p| p.wrapping_add(b * step)));
-                    if is_saturated::<A>(1, from[1 + MAX_OPERANDS]) {
-                        backward::<R, A::ExactNumber, I>(1, to, &from, params);
-                    } else {
+                    if !is_saturated::<A>(1, from[1 + MAX_OPERANDS]) {
                         backward::<R, A, I>(1, to, &from, params);
+                        continue;
+                    }
+                    // Before anything is written, which may be over the inputs.
+                    let (mut lost, mut exact) = ([false; LANES], [A::from_bool(0).raw(); LANES]);
+                    for (j, lost) in lost.iter_mut().enumerate() {
+                        *lost = element::<A>(from[1 + MAX_OPERANDS], j).is_saturated();
+                    }
+                    backward::<R, A::ExactNumber, I>(1, exact.as_mut_ptr().cast(), &from, params);
+                    backward::<R, A, I>(1, to, &from, params);
+                    let to = to.cast::<A::Stored>();
+                    for j in 0..LANES {
+                        if lost[j] {
+                            to.add(j).write_unaligned(exact[j]);
+                        }
                     }
                 }
             }
