@@ -200,11 +200,11 @@ unsafe fn is_saturated<A: KernelNumber>(blocks: usize, y: *const u8) -> bool {
             *largest = largest.larger(unsafe { element(y, b * LANES + j) });
         }
     }
-    let mut lost = [false; LANES];
-    for (lost, largest) in lost.iter_mut().zip(largest) {
-        *lost = largest.is_saturated();
+    let mut any = false;
+    for largest in largest {
+        any |= largest.is_saturated();
     }
-    lost != [false; LANES]
+    any
 }
 
 /// The loop of a derivative that reads the operand where the output has lost its digits: the result of an element never depends on its
@@ -236,18 +236,14 @@ unsafe fn backward_saturating<R: Vjp<A, Y = A> + Vjp<A::ExactNumber, Y = A::Exac
                         continue;
                     }
                     // Before anything is written, which may be over the inputs.
-                    let (mut lost, mut exact) = ([false; LANES], [A::from_bool(0).raw(); LANES]);
-                    for (j, lost) in lost.iter_mut().enumerate() {
-                        *lost = element::<A>(from[1 + MAX_OPERANDS], j).is_saturated();
-                    }
+                    let (mut exact, mut short) = ([A::from_bool(0).raw(); LANES], [A::from_bool(0).raw(); LANES]);
                     backward::<R, A::ExactNumber, I>(1, exact.as_mut_ptr().cast(), &from, params);
-                    backward::<R, A, I>(1, to, &from, params);
-                    let to = to.cast::<A::Stored>();
+                    backward::<R, A, I>(1, short.as_mut_ptr().cast(), &from, params);
                     for j in 0..LANES {
-                        if lost[j] {
-                            to.add(j).write_unaligned(exact[j]);
-                        }
+                        let lost = element::<A>(from[1 + MAX_OPERANDS], j).is_saturated();
+                        short[j] = std::hint::select_unpredictable(lost, exact[j], short[j]);
                     }
+                    to.cast::<[A::Stored; LANES]>().write_unaligned(short);
                 }
             }
         }
