@@ -25,6 +25,9 @@ use smallvec::{SmallVec, smallvec};
 struct Cast(DType);
 
 impl Vjp for Cast {
+    fn cuts(&self, is_cut: bool) -> bool {
+        is_cut
+    }
     fn node_name(&self) -> Name {
         "ToCopyBackward0".into()
     }
@@ -464,6 +467,9 @@ struct Unview {
 }
 
 impl Vjp for Unview {
+    fn cuts(&self, is_cut: bool) -> bool {
+        is_cut
+    }
     fn node_name(&self) -> Name {
         self.op.node_names()[1].into()
     }

@@ -401,6 +401,9 @@ struct MaskedFill {
 const WHERE: Func = Func { row: RowId::Where, part: Part::Forward };
 
 impl Vjp for MaskedFill {
+    fn cuts(&self, _is_cut: bool) -> bool {
+        true
+    }
     fn node_name(&self) -> Name {
         self.node.into()
     }

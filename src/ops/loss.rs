@@ -122,10 +122,10 @@ pub fn binary_cross_entropy_with_logits(
     let mut loss = match pos_weight {
         None => pw::call(RowId::BceWithLogits, &[x.into(), target.into()], &[])?,
         Some(p) => {
-            // (1 - t) * x - (1 + (p - 1) * t) * log(sigmoid(x))
-            let scale = pw::add(&pw::mul(&pw::sub(p, 1.0)?, target)?, 1.0)?;
-            let rest = pw::mul(&pw::sub(1.0, target)?, x)?;
-            pw::call_as(RowId::Sub, BCE_LOGITS, &[(&rest).into(), (&pw::mul(&scale, &pw::logsigmoid(x)?)?).into()], &[])?
+            // (t - 1) * log(sigmoid(-x)) - p * t * log(sigmoid(x)): neither slope is a difference of numbers near 1.
+            let negative = pw::mul(&pw::sub(target, 1.0)?, &pw::logsigmoid(&pw::neg(x)?)?)?;
+            let positive = pw::mul(&pw::mul(p, target)?, &pw::logsigmoid(x)?)?;
+            pw::call_as(RowId::Sub, BCE_LOGITS, &[(&negative).into(), (&positive).into()], &[])?
         }
     };
     if let Some(w) = weight {

@@ -1,5 +1,6 @@
 //! Norms and log-sum-exp.
 
+use super::clamp::clamp;
 use super::declared::declare;
 use super::extreme::{amax, share_gradient};
 use super::pointwise as pw;
@@ -66,6 +67,10 @@ impl Norm {
         // Where the norm is 0 the gradient is 0. Divisors and bases are masked as well, so that derivatives of the next order are finite.
         let zero = pw::eq(&norm.detach(), 0.0)?;
         let safe = pw::where_(&zero, 1.0, &norm)?;
+        if self.p == 2.0 && g.dtype().is_half() {
+            // The quotient of the gradient by a small norm can be too large for 16 bits where that of the element is not.
+            return pw::mul(&pw::div(x, &safe)?, &pw::where_(&zero, 0.0, &g)?);
+        }
         if self.p == 2.0 {
             let scale = pw::where_(&zero, 0.0, &pw::div(&g, &safe)?)?;
             return pw::mul(x, &scale);
@@ -207,6 +212,11 @@ pub fn dist(x: &Tensor, other: &Tensor, p: f64) -> Result<Tensor> {
 
 // ---- log-sum-exp -----------------------------------------------------------------------------------------------------
 
+/// The logarithm `y` of a sum, but finite where nothing was summed but zeros: the share of each of them is then 0, not nan.
+fn settled(y: &Tensor) -> Result<Tensor> {
+    if y.dtype().is_complex() { Ok(y.clone()) } else { clamp(y, Some(Scalar::Float(-y.dtype().largest())), None) }
+}
+
 #[derive(Debug, Clone)]
 struct LogSumExp {
     over: ReducedDims,
@@ -223,7 +233,7 @@ impl Vjp for LogSumExp {
         attributes
     }
     fn pull(&self, cx: &VjpCx<'_>, g: &Tensor) -> Result<Grads> {
-        let (x, y) = (cx.input(0)?, self.over.restore(&cx.output(0)?)?);
+        let (x, y) = (cx.input(0)?, self.over.restore(&settled(&cx.output(0)?)?)?);
         Ok(one(pw::mul(&self.over.restore(g)?, &primitives::conj(&pw::exp(&pw::sub(&x, &y)?)?)?)?))
     }
 }
@@ -256,7 +266,10 @@ impl Op for LogSumExp {
         let top = pw::where_(&pw::eq(&pw::abs(&top)?, f64::INFINITY)?, 0.0, &top)?;
         let weights = pw::exp(&pw::sub(x, &top)?)?;
         let total = |t: &Tensor| sum(t, Some(&dims), self.over.keepdim, None);
-        Ok(one(pw::div(&total(&pw::mul(&weights, t)?)?, &total(&weights)?)?))
+        let weight = total(&weights)?;
+        // Nothing moves a sum of zeros; every other one is at least 1.
+        let weight = if weight.dtype().is_complex() { weight } else { clamp(&weight, Some(Scalar::Float(0.5)), None)? };
+        Ok(one(pw::div(&total(&pw::mul(&weights, t)?)?, &weight)?))
     }
     fn shifted(&self, batch: usize) -> Option<Self> {
         Some(LogSumExp { over: self.over.shifted(batch) })

@@ -138,12 +138,15 @@ impl LogCumSumExp {
     }
 }
 
-/// `t * exp(x - y)`: nan where both are infinite, of which the derivatives of other elements know nothing.
+/// `t * exp(x - y)`: 0 where x is minus infinity, which moves nothing, and nan where both are infinite, of which the derivatives of other elements
+/// know nothing.
 fn times_share(t: &Tensor, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let rest = pw::sub(x, y)?;
-    let unknown = pw::isnan(&rest)?;
-    let known = pw::mul(t, &pw::exp(&pw::where_(&unknown, 0.0, &rest)?)?)?;
-    pw::where_(&unknown, &pw::mul(&pw::where_(&unknown, x, 0.0)?, f64::NAN)?, &known)
+    let (rest, low) = (pw::sub(x, y)?, pw::eq(&x.detach(), f64::NEG_INFINITY)?);
+    let undefined = pw::isnan(&rest)?;
+    let unknown = pw::logical_and(&undefined, &pw::logical_not(&low)?)?;
+    let known = pw::mul(t, &pw::exp(&pw::where_(&undefined, 0.0, &rest)?)?)?;
+    let made = pw::where_(&unknown, &pw::mul(&pw::where_(&unknown, x, 0.0)?, f64::NAN)?, &known)?;
+    pw::where_(&low, 0.0, &made)
 }
 
 impl Vjp for LogCumSumExp {
@@ -189,10 +192,7 @@ impl Op for LogCumSumExp {
         if x.rank() == 0 || x.numel() == 0 {
             return Ok(one(t.clone()));
         }
-        // Nothing is added by zeros, whose logarithm is -inf.
-        let none = pw::eq(&x.detach(), f64::NEG_INFINITY)?;
-        let own = pw::where_(&none, 0.0, &times_share(t, x, y)?)?;
-        Ok(one(weighted_heads(&own, &self.decay(y)?, self.dim)?))
+        Ok(one(weighted_heads(&times_share(t, x, y)?, &self.decay(y)?, self.dim)?))
     }
 }
 

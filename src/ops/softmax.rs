@@ -1,6 +1,8 @@
 //! Softmax and its logarithm.
 
 use super::declared::declare;
+use super::extreme::argmax;
+use super::gather::gather;
 use super::pointwise as pw;
 use super::reduce::{one, one_dim, sum};
 use crate::array::Array;
@@ -28,6 +30,23 @@ impl Softmax {
         let pass = SoftmaxPass { log: self.log, backward };
         Array::request1(Request::Softmax(call::Softmax { pass, dim: self.dim }), ins, x.shape(), x.dtype())
     }
+
+    fn total(&self, t: &Tensor) -> Result<Tensor> {
+        if t.rank() == 0 { Ok(t.clone()) } else { sum(t, Some(&[self.dim as i64]), true, None) }
+    }
+
+    /// `t` without its mean that is weighted by the probabilities, whose logarithms are `y`. It is the same for distances from the `t` of the
+    /// likeliest class, whose own weight then does not count: beside it the others would be lost.
+    fn without_mean(&self, t: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let rest = if t.rank() == 0 || t.numel() == 0 {
+            t.clone()
+        } else {
+            let dim = self.dim as i64;
+            let likeliest = argmax(&y.detach(), true, Some(dim), true)?;
+            pw::sub(t, &gather(t, dim, &likeliest)?)?
+        };
+        pw::sub(&rest, &self.total(&pw::mul(&pw::exp(y)?, &rest)?)?)
+    }
 }
 
 impl Vjp for Softmax {
@@ -43,13 +62,10 @@ impl Vjp for Softmax {
             // The gradient is not recorded: one fused pass.
             return Ok(one(Tensor::new(self.run(true, &[&g.array()?, &y.array()?])?)));
         }
-        let total =
-            |t: &Tensor| -> Result<Tensor> { if t.rank() == 0 { Ok(t.clone()) } else { sum(t, Some(&[self.dim as i64]), true, None) } };
-        Ok(one(if self.log {
-            pw::sub(g, &pw::mul(&pw::exp(&y)?, &total(g)?)?)?
-        } else {
-            pw::mul(&y, &pw::sub(g, &total(&pw::mul(g, &y)?)?)?)?
-        }))
+        if self.log {
+            return Ok(one(apply1(&LogSoftmaxGrad(self.clone()), &[g, &y])?));
+        }
+        Ok(one(pw::mul(&y, &pw::sub(g, &self.total(&pw::mul(g, &y)?)?)?)?))
     }
 }
 
@@ -71,15 +87,74 @@ impl Op for Softmax {
             return cx.symmetric();
         }
         let Some(t) = cx.tangent(0) else { return Ok(smallvec![None]) };
-        let weighted = pw::mul(&pw::exp(cx.output(0))?, t)?;
-        let mean = if t.rank() == 0 { weighted } else { sum(&weighted, Some(&[self.dim as i64]), true, None)? };
-        Ok(one(pw::sub(t, &mean)?))
+        Ok(one(self.without_mean(t, cx.output(0))?))
     }
     fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
         if batch.inputs[0].rank() == 0 {
             return Some(batch.rows_of_numbers(&Softmax { dim: 1, log: self.log }));
         }
         Some(batch.shifted(&Softmax { dim: self.dim + 1, log: self.log }))
+    }
+}
+
+/// The gradient of log-softmax, of its own gradient and its result: a kernel has digits that a composition of operations loses where one class has
+/// nearly all of the weight.
+#[derive(Debug, Clone)]
+struct LogSoftmaxGrad(Softmax);
+
+impl Vjp for LogSoftmaxGrad {
+    fn node_name(&self) -> Name {
+        "LogSoftmaxBackwardDataBackward0".into()
+    }
+    fn saved_attributes(&self) -> SavedAttributes {
+        smallvec![
+            ("grad_output", SavedAttribute::Input(0)),
+            ("output", SavedAttribute::Input(1)),
+            ("dim", SavedAttribute::at(self.0.dim))
+        ]
+    }
+    fn pull(&self, cx: &VjpCx<'_>, h: &Tensor) -> Result<Grads> {
+        let y = cx.input(1)?;
+        let of_gradient = if cx.needs(0) { Some(self.0.without_mean(h, &y)?) } else { None };
+        let of_result = if cx.needs(1) {
+            Some(pw::neg(&pw::mul(&pw::mul(h, &pw::exp(&y)?)?, &self.0.total(&cx.input(0)?)?)?)?)
+        } else {
+            None
+        };
+        Ok(smallvec![of_gradient, of_result])
+    }
+}
+
+impl Op for LogSoftmaxGrad {
+    fn name(&self) -> &'static str {
+        "log_softmax_backward"
+    }
+    fn accepts_pending(&self) -> bool {
+        true
+    }
+    fn forward(&self, x: &[&Array]) -> Result<Arrays> {
+        Ok(smallvec![self.0.run(true, &x[..2])?])
+    }
+    fn saves(&self, _needs: &[bool]) -> Saves {
+        Saves::NOTHING.input(0).input(1)
+    }
+    fn jvp(&self, cx: &Jvp<'_>) -> Result<Tangents> {
+        let (g, y) = (cx.primal(0), cx.primal(1));
+        let of_gradient = cx.tangent(0).map(|t| apply1(self, &[t, y])).transpose()?;
+        let of_result = match cx.tangent(1) {
+            Some(t) => Some(pw::neg(&pw::mul(&pw::mul(t, &pw::exp(y)?)?, &self.0.total(g)?)?)?),
+            None => None,
+        };
+        Ok(smallvec![match (of_gradient, of_result) {
+            (Some(a), Some(b)) => Some(pw::add(&a, &b)?),
+            (a, b) => a.or(b),
+        }])
+    }
+    fn batch(&self, batch: &BatchedInputs<'_>) -> Option<Result<Outputs>> {
+        if batch.inputs[0].rank() == 0 {
+            return Some(batch.rows_of_numbers(&LogSoftmaxGrad(Softmax { dim: 1, log: true })));
+        }
+        Some(batch.shifted(&LogSoftmaxGrad(Softmax { dim: self.0.dim + 1, log: true })))
     }
 }
 

@@ -327,6 +327,10 @@ impl Field for Expr {
             _ => Expr::row(RowId::Where, &[&c, &a, &b]),
         }
     }
+    /// The exact forms are written for real numbers.
+    fn is_exact(&self) -> bool {
+        !self.is_complex()
+    }
     /// A power by a known number is the operation that has a number as exponent.
     fn pow(self, e: Self) -> Self {
         match (self.known(), e.known()) {

@@ -83,7 +83,8 @@ impl PointwiseOp {
         let saves = info.saves(info.differentiable());
         let mut attributes = SavedAttributes::new();
         for (i, operand) in info.operands.iter().enumerate() {
-            if saves >> i & 1 == 1 {
+            // PyTorch's nodes have no operand beside a result that saturates.
+            if saves >> i & 1 == 1 && !info.saturates {
                 attributes.push((operand.public, SavedAttribute::Input(i)));
             }
         }

@@ -10,6 +10,8 @@ use crate::autograd::dispatch::call_site::{self, Inherit, Site};
 use crate::autograd::dispatch::fast_path::vjp_direct;
 use crate::autograd::dispatch::mode::{self, Mode, ModeGuard};
 use crate::autograd::engine::accumulate;
+use crate::autograd::engine::cut;
+use crate::autograd::engine::edge_fit::{fit_at, is_foreign, with_forward_line};
 use crate::autograd::engine::foreign_run;
 use crate::autograd::engine::fork::{self, RunningPass, WaitingPass};
 use crate::autograd::engine::graph_task::{self, MAX_DEPTH, TaskGuard};
@@ -24,9 +26,9 @@ use crate::autograd::graph::node::{Edge, Node, NodeOp};
 use crate::autograd::graph::saved_hooks;
 use crate::autograd::graph::vjp::AfterRun;
 use crate::autograd::tensor::Tensor;
-use crate::autograd::tensor::grad::{fit_complex, fit_edge, is_grad_dtype_used};
+use crate::autograd::tensor::grad::{fit_edge, is_grad_dtype_used};
 use crate::autograd::transforms::level::{self, UnrecordedLevel};
-use crate::error::{Error, ErrorKind, Result, caught, of_panic, panic_message, within};
+use crate::error::{Error, Result, caught, of_panic, panic_message, within};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -59,6 +61,8 @@ struct TaskNode<'a> {
     needed: bool,
     /// Whether the gradient of this node is returned.
     captured: bool,
+    /// Whether a choice has made its gradient (`cut`).
+    is_marked: bool,
     /// For each output of the node, the index of its input buffer; `NO_INDEX` if no gradient has arrived.
     grads: SmallVec<[u32; 4]>,
     /// For each edge of the node, the index of the node it points to; `NO_INDEX` for none.
@@ -213,7 +217,7 @@ impl<'a> GraphTask<'a> {
         let at = index.position(node, next as u32) as usize;
         if at == next {
             let grads = SmallVec::from_elem(NO_INDEX, node.outs().len());
-            self.nodes.push(TaskNode { node, dependencies: 0, needed: true, captured: false, grads, targets: SmallVec::new() });
+            self.nodes.push(TaskNode { node, dependencies: 0, needed: true, captured: false, is_marked: false, grads, targets: SmallVec::new() });
         }
         at
     }
@@ -436,6 +440,9 @@ impl<'a> GraphTask<'a> {
     #[inline]
     fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
+        if self.nodes[i].is_marked && cut::is_steep(op) {
+            return Ok(false);
+        }
         let needs = self.needs(i);
         let place = self.nodes[i].grads[0];
         let from = if self.profiled { profiler::moment() } else { None };
@@ -447,6 +454,7 @@ impl<'a> GraphTask<'a> {
         if !self.retain_graph {
             growing_graph::freed(node);
         }
+        let marks = cut::marks(node, self.nodes[i].is_marked);
         for (k, (made, e)) in made.into_iter().zip(node.edges()).enumerate() {
             let Some(e) = e else { continue };
             let target = self.nodes[i].targets[k] as usize;
@@ -458,6 +466,7 @@ impl<'a> GraphTask<'a> {
                     Gradient::Tensor(fit_at(Tensor::new(made), e, k, node)?)
                 };
                 self.add(target, e.nr as usize, grad)?;
+                self.nodes[target].is_marked |= marks;
             }
             self.dependency_done(target);
         }
@@ -497,9 +506,16 @@ impl<'a> GraphTask<'a> {
         };
         let _site = Inherit::new(site);
         let event = if self.profiled { profiler::backward(node) } else { None };
+        let gate = match node.op() {
+            NodeOp::Pointwise(op) if self.nodes[i].is_marked && cut::is_steep(op) => grads[0].clone(),
+            _ => None,
+        };
         let after = AfterRun::in_pass(given.is_some(), self.retain_graph || self.anomaly.is_some());
         let made = within(|| node.name(), || run_vjp_with(node, &needs, &grads, after));
         let mut outs = made.map_err(|e| with_forward_line(e, node))?;
+        if let Some(gate) = gate {
+            outs = cut::kept(outs, &gate)?;
+        }
         drop(event);
         drop(grads);
         if let Some(given) = &given {
@@ -556,6 +572,7 @@ impl<'a> GraphTask<'a> {
     /// Fits gradients to a node's edges and adds them to the input buffers there.
     fn deliver(&mut self, i: usize, node: &'a Arc<Node>, outs: Grads, needs: &[bool]) -> Result<()> {
         self.check_count(node, &outs)?;
+        let marks = cut::marks(node, self.nodes[i].is_marked);
         for (k, g) in outs.into_iter().enumerate() {
             let Some(e) = &node.edges()[k] else { continue };
             let target = self.nodes[i].targets[k] as usize;
@@ -564,6 +581,7 @@ impl<'a> GraphTask<'a> {
                     Some(g) => {
                         let g = fit_at(g, e, k, node)?;
                         self.add(target, e.nr as usize, Gradient::Tensor(g))?;
+                        self.nodes[target].is_marked |= marks;
                     }
                     None if self.options.strict => self.returned_none.push((target, node)),
                     None => {}
@@ -572,29 +590,5 @@ impl<'a> GraphTask<'a> {
             self.dependency_done(target);
         }
         Ok(())
-    }
-}
-
-/// Whether the node is that of a custom Function.
-fn is_foreign(node: &Node) -> bool {
-    matches!(node.op(), NodeOp::Other(o) if o.as_any().is_some())
-}
-
-/// Fits the gradient for edge `k` of a node.
-fn fit_at(g: Tensor, e: &Edge, k: usize, node: &Node) -> Result<Tensor> {
-    (if g.dtype().is_complex() && is_foreign(node) { fit_complex(g, e) } else { fit_edge(g, e) }).map_err(|err| {
-        let text = format!("Function {} returned an invalid gradient at index {k} - {}", node.name(), err.message());
-        with_forward_line(Error::new(err.kind(), text), node)
-    })
-}
-
-/// Adds the forward line to an error that a node's backward raised.
-pub(super) fn with_forward_line(e: Error, node: &Node) -> Error {
-    if node.is_freed() && e.kind() == ErrorKind::Graph {
-        return e;
-    }
-    match node.site().describe() {
-        Some(line) => e.note(format!("{} was recorded by the forward call at {line}", node.name())),
-        None => e,
     }
 }

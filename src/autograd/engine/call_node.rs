@@ -4,7 +4,7 @@ use crate::autograd::dispatch::apply::run_vjp;
 use crate::autograd::dispatch::call_site::Inherit;
 use crate::autograd::dispatch::mode;
 use crate::autograd::engine::accumulate;
-use crate::autograd::engine::backward::with_forward_line;
+use crate::autograd::engine::edge_fit::with_forward_line;
 use crate::autograd::engine::fork::RunningPass;
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Edge, Node, NodeOp};

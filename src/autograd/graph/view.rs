@@ -110,6 +110,9 @@ impl Op for ViewCall {
 }
 
 impl Vjp for ViewCall {
+    fn cuts(&self, is_cut: bool) -> bool {
+        is_cut
+    }
     fn node_name(&self) -> Name {
         self.name.map_or(self.op.node_names()[0], |n| n.node).into()
     }

@@ -35,6 +35,12 @@ pub trait Vjp: Send + Sync + 'static {
         Ok(Grads::from_elem(None, cx.needs.len()))
     }
 
+    /// Whether zeros of its gradients are those of elements that do not reach the result, as far as zeros of the gradient that it was given are
+    /// (`is_cut`): then they stay zeros behind it, whatever the slopes there.
+    fn cuts(&self, _is_cut: bool) -> bool {
+        false
+    }
+
     /// The node's saved attributes, under PyTorch's names.
     fn saved_attributes(&self) -> SavedAttributes {
         SavedAttributes::new()

@@ -7,11 +7,17 @@
 use crate::rows::table::RowId;
 use std::ops::{Add, Mul, Neg, Sub};
 
+/// Outputs of this size and more have lost digits of what they approach: 1.
+pub const SATURATED: f64 = 0.995;
+
+// Every default is inlined: kernels that call one out of line have no vectors.
+
 /// A truth value of the language.
 pub trait Cond: Clone {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn not(self) -> Self;
+    #[inline(always)]
     fn xor(self, other: Self) -> Self {
         self.clone().and(other.clone().not()).or(self.not().and(other))
     }
@@ -28,19 +34,29 @@ pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn eq(&self, other: &Self) -> Self::Cond;
     /// `a` where `c` holds, else `b`; both are evaluated.
     fn select(c: Self::Cond, a: Self, b: Self) -> Self;
+    /// Of a number that can be written in two ways, whether this instance takes the form whose derivatives have all digits, too. The other one costs less;
+    /// kernels take it, and those of rows with the flag `saturates` the exact one of elements whose output is larger than `SATURATED`.
+    #[inline(always)]
+    fn is_exact(&self) -> bool {
+        true
+    }
 
+    #[inline(always)]
     fn ne(&self, other: &Self) -> Self::Cond {
         self.eq(other).not()
     }
     /// Whether the value counts as true: it is not zero (nan counts).
+    #[inline(always)]
     fn truthy(&self) -> Self::Cond {
         self.ne(&self.lit(0.0))
     }
     /// False for integers.
+    #[inline(always)]
     fn is_nan(&self) -> Self::Cond {
         self.ne(self)
     }
     /// Plus or minus infinity; false for integers.
+    #[inline(always)]
     fn is_inf(&self) -> Self::Cond {
         let size = self.clone().modulus();
         size.eq(&size.lit(f64::INFINITY))
@@ -113,9 +129,11 @@ pub trait Num: Field<Re = Self> {
     fn lt(&self, other: &Self) -> Self::Cond;
     fn le(&self, other: &Self) -> Self::Cond;
 
+    #[inline(always)]
     fn gt(&self, other: &Self) -> Self::Cond {
         other.lt(self)
     }
+    #[inline(always)]
     fn ge(&self, other: &Self) -> Self::Cond {
         other.le(self)
     }
@@ -124,6 +142,7 @@ pub trait Num: Field<Re = Self> {
     /// The smaller of both; nan if either is nan.
     fn min(self, other: Self) -> Self;
     /// -1, 0 or 1.
+    #[inline(always)]
     fn sign(self) -> Self {
         let (zero, one, minus) = (self.lit(0.0), self.lit(1.0), self.lit(-1.0));
         let negative = Self::select(self.lt(&zero), minus, zero.clone());
@@ -189,6 +208,7 @@ pub trait Real: Num + Analytic {
     fn erf(self) -> Self;
     fn erfc(self) -> Self;
     /// The probability that a normal number is below this one, accurate where it is small.
+    #[inline(always)]
     fn normal_cdf(self) -> Self {
         self.lit(0.5) * (self.lit(-1.0 / std::f64::consts::SQRT_2) * self).erfc()
     }

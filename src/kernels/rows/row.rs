@@ -149,6 +149,11 @@ pub struct RowInfo {
     pub function_only: bool,
     /// Whether the gradient of an operand without a derivative is an error, instead of zeros.
     pub refuses: bool,
+    /// Whether its derivative reads the operand where the output is larger than `SATURATED`, and else the output alone (`Field::is_exact`).
+    pub saturates: bool,
+    /// Whether it chooses among its operands, or what stands for them: the gradient is 0 where one does not reach the result, and that 0 stays one
+    /// behind it, whatever the slopes there.
+    pub cuts: bool,
     /// Saved attributes other than operands, result and parameters, under PyTorch's names.
     pub constants: &'static [(&'static str, Constant)],
     /// Parameters that are not saved attributes.
@@ -176,7 +181,7 @@ const fn same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-const FLAGS: [&str; 10] = [
+const FLAGS: [&str; 12] = [
     "no_in_place",
     "periodic",
     "divides",
@@ -187,6 +192,8 @@ const FLAGS: [&str; 10] = [
     "function_only",
     "refuses",
     "not_holomorphic",
+    "saturates",
+    "cuts",
 ];
 
 /// Whether a flag stands among a row's.
@@ -380,6 +387,8 @@ macro_rules! rows {
                         bound: !has(FLAGS, "not_bound"),
                         function_only: has(FLAGS, "function_only"),
                         refuses: has(FLAGS, "refuses"),
+                        saturates: has(FLAGS, "saturates"),
+                        cuts: has(FLAGS, "cuts"),
                         constants: &[$($((stringify!($constant), $value)),+)?],
                         hidden: &[$($($hidden),+)?],
                         attributes_with_number: first!($(Some(&[$($kept),*]),)? None),

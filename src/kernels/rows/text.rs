@@ -165,6 +165,9 @@ impl Field for Text {
         }
         Text { text: format!("{} if {} else {}", a.at(Bind::Or), c.at(Bind::Or), b.at(Bind::Choice)), bind: Bind::Choice }
     }
+    fn is_exact(&self) -> bool {
+        false
+    }
     fn pow(self, e: Self) -> Self {
         if e.is("1") {
             return self;

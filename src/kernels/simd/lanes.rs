@@ -67,6 +67,10 @@ impl Field for F32x16 {
     fn select(c: Mask16, a: Self, b: Self) -> Self {
         c.select(a, b)
     }
+    #[inline(always)]
+    fn is_exact(&self) -> bool {
+        false
+    }
     one_by_one!(numbers pow);
 }
 

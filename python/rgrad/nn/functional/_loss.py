@@ -1,5 +1,6 @@
 """Losses. What is composed of tensor operations here is differentiable to every order, as the native ones are."""
 
+import math
 import warnings
 
 from ... import _core
@@ -372,7 +373,9 @@ def kl_div(
         )
     reduction = reduction_of("sum" if batchmean else reduction, size_average, reduce)
     if log_target:
-        loss = target.exp() * (target - input)
+        # The logarithm of 0 counts as a target of 0.
+        none = target == -math.inf
+        loss = (target.exp() * (target.masked_fill(none, 0.0) - input)).masked_fill(none, 0.0)
     else:
         # 0 log 0 is 0; the logarithm is taken of ones there, to keep nan out of derivatives too.
         positive = target > 0

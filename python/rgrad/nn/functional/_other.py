@@ -23,8 +23,10 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
         >>> F.normalize(rgrad.tensor([[3.0, 4.0]]))
         tensor([[0.6000, 0.8000]])
     """
-    norm = input.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(input)
-    return input / norm if out is None else _core.div(input, norm, out=out)
+    # The norm of 16-bit floats can be too large for them, and ``eps`` too small.
+    wide = input.float() if input.dtype in (_core.float16, _core.bfloat16) else input
+    norm = wide.norm(p, dim, keepdim=True).clamp(min=eps).expand_as(wide)
+    return (wide / norm).to(input.dtype) if out is None else _core.div(wide, norm, out=out)
 
 
 @overridable("tensor")

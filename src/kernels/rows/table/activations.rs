@@ -5,9 +5,9 @@ macro_rules! activations {
 
     // ------------------------------------------------------------------------------------------------------------- activations
     /// `1 / (1 + exp(-x))`.
-    Analytic Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"] {
+    Analytic Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"], saturates {
         x.sigmoid();
-        x(g; y) { g * (y.lit(1.0) - y.clone()).conj() * y.conj() }
+        x(g; x, y) { { let rest = if x.is_exact() { (-x).sigmoid() } else { y.lit(1.0) - y.clone() }; g * rest.conj() * y.conj() } }
     }
     /// `log(sigmoid(x))`.
     Real LogSigmoid = "logsigmoid" FloatOnly [LogSigmoidBackward0](x), no_in_place {
@@ -77,8 +77,9 @@ macro_rules! activations {
                 let xx = x.clone() * x.clone();
                 let u = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.clone() + x.lit(0.044715) * (xx.clone() * x.clone()));
                 let du = x.lit(2.0 * FRAC_2_SQRT_PI / SQRT_2) * (x.lit(1.0) + x.lit(3.0 * 0.044715) * xx);
-                let s = u.sigmoid();
-                let rise = x.clone() * (s.clone() * (s.lit(1.0) - s.clone()) * du);
+                let s = u.clone().sigmoid();
+                let rest = if u.is_exact() { (-u).sigmoid() } else { s.lit(1.0) - s.clone() };
+                let rise = x.clone() * (s.clone() * rest * du);
                 g * (s + rise)
             }
         }
@@ -89,7 +90,8 @@ macro_rules! activations {
         x(g; x) {
             {
                 let s = x.clone().sigmoid();
-                g * (s.clone() * (x.lit(1.0) + x.clone() * (s.lit(1.0) - s))).conj()
+                let rest = if x.is_exact() { (-x.clone()).sigmoid() } else { s.lit(1.0) - s.clone() };
+                g * (s * (x.lit(1.0) + x * rest)).conj()
             }
         }
     }
@@ -99,7 +101,15 @@ macro_rules! activations {
         x(g; x) {
             {
                 let t = (x.clone().max(x.lit(0.0)) + (-x.clone().abs()).exp().log1p()).tanh();
-                g * (t.clone() + x.clone() * x.sigmoid() * (t.lit(1.0) - t.clone() * t))
+                let slope = if x.is_exact() {
+                    // The square of the hyperbolic secant of softplus.
+                    let q = (-x.clone()).sigmoid();
+                    let ratio = q.clone().div(q.lit(1.0) + q.clone() * q);
+                    ratio.lit(4.0) * (ratio.clone() * ratio)
+                } else {
+                    t.lit(1.0) - t.clone() * t.clone()
+                };
+                g * (t + x.clone() * x.sigmoid() * slope)
             }
         }
     }
@@ -221,8 +231,16 @@ macro_rules! activations {
     /// The cross entropy of `sigmoid(x)` and a target `t`.
     Real BceWithLogits = "binary_cross_entropy_with_logits" FloatOnly [BinaryCrossEntropyWithLogitsBackward0](x, t as "target" in 0.0 to 1.0)
         attributes [reduction = Whole(0), weight = Nothing, pos_weight = Nothing], no_in_place, not_bound {
-        (t.lit(1.0) - t) * x.clone() + ((-x.clone().abs()).exp().log1p() - x.clone().min(x.lit(0.0)));
-        x(g; x, t) { g * (x.sigmoid() - t) }
+        (x.clone().max(x.lit(0.0)) - t * x.clone()) + (-x.abs()).exp().log1p();
+        x(g; x, t) {
+            {
+                // From the side where the difference from the target does not cancel.
+                let above = x.gt(&x.lit(0.0));
+                let away = if x.is_exact() { A::select(above.clone(), -x.clone(), x) } else { -x.abs() };
+                let s = away.sigmoid();
+                g * A::select(above, (t.lit(1.0) - t.clone()) - s.clone(), s - t)
+            }
+        }
         t(g; x) { g * -x }
     }
 

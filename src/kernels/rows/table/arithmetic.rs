@@ -203,11 +203,23 @@ macro_rules! arithmetic {
         x.lit(1.0).div(x.sqrt());
         x(g; y) { g * (y.lit(-0.5) * (y.clone() * y.clone() * y)).conj() }
     }
-    /// The length of the hypotenuse, without needless overflow.
+    /// The length of the hypotenuse, without needless overflow; its derivative at 0 is 0.
     Real Hypot = "hypot" FloatOnly [HypotBackward0](a in 0.3 to 3.0, b in 0.3 to 3.0) {
         a.hypot(b);
-        a(g; a, y) { g * a.div(y) }
-        b(g; b, y) { g * b.div(y) }
+        a(g; a, y) {
+            {
+                let zero = y.eq(&y.lit(0.0));
+                let slope = a.div(A::select(zero.clone(), y.lit(1.0), y));
+                g * A::select(zero, slope.lit(0.0), slope)
+            }
+        }
+        b(g; b, y) {
+            {
+                let zero = y.eq(&y.lit(0.0));
+                let slope = b.div(A::select(zero.clone(), y.lit(1.0), y));
+                g * A::select(zero, slope.lit(0.0), slope)
+            }
+        }
     }
 
     ] $($rest)* } };

@@ -23,69 +23,74 @@ macro_rules! choosing {
         x(g) { g }
     }
     /// The larger input; where both are equal each gets half of the gradient.
-    Num Maximum = "maximum" Any [MaximumBackward0](a, b), no_in_place {
+    Num Maximum = "maximum" Any [MaximumBackward0](a, b), no_in_place, cuts {
         a.max(b);
         a(g; a, b) { A::select(a.lt(&b), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
         b(g; a, b) { A::select(b.lt(&a), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
     }
     /// The smaller input; where both are equal each gets half of the gradient.
-    Num Minimum = "minimum" Any [MinimumBackward0](a, b), no_in_place {
+    Num Minimum = "minimum" Any [MinimumBackward0](a, b), no_in_place, cuts {
         a.min(b);
         a(g; a, b) { A::select(b.lt(&a), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
         b(g; a, b) { A::select(a.lt(&b), g.lit(0.0), A::select(a.eq(&b), g.clone() * g.lit(0.5), g)) }
     }
     /// The larger input, or the one that is not nan.
-    Num Fmax = "fmax" Any [FmaxBackward0](a, b), no_in_place {
+    Num Fmax = "fmax" Any [FmaxBackward0](a, b), no_in_place, cuts {
         A::select(a.is_nan().or(a.lt(&b)), b, a);
         a(g; a, b) { A::select(a.ge(&b).or(b.is_nan()), g.clone(), g.lit(0.0)) }
         b(g; a, b) { A::select(a.ge(&b).or(b.is_nan()), g.lit(0.0), g) }
     }
     /// The smaller input, or the one that is not nan.
-    Num Fmin = "fmin" Any [FminBackward0](a, b), no_in_place {
+    Num Fmin = "fmin" Any [FminBackward0](a, b), no_in_place, cuts {
         A::select(a.is_nan().or(b.lt(&a)), b, a);
         a(g; a, b) { A::select(a.le(&b).or(b.is_nan()), g.clone(), g.lit(0.0)) }
         b(g; a, b) { A::select(a.le(&b).or(b.is_nan()), g.lit(0.0), g) }
     }
     /// The input kept between two numbers; the upper one wins.
-    Num Clamp = "clamp" NoBool [ClampBackward1](x; min = -1.5, max = 1.25) also ["clip"] kinks [-1.5, 1.25], not_bound {
+    Num Clamp = "clamp" NoBool [ClampBackward1](x; min = -1.5, max = 1.25) also ["clip"] kinks [-1.5, 1.25], not_bound, cuts {
         x.max(min).min(max);
         x(g; x) { A::select(x.ge(&min).and(x.le(&max)), g.clone(), g.lit(0.0)) }
     }
     /// The input, but not less than a number.
-    Num ClampMin = "clamp_min" NoBool [ClampMinBackward0](x; min = -1.5) kinks [-1.5], not_bound {
+    Num ClampMin = "clamp_min" NoBool [ClampMinBackward0](x; min = -1.5) kinks [-1.5], not_bound, cuts {
         x.max(min);
         x(g; x) { A::select(x.ge(&min), g.clone(), g.lit(0.0)) }
     }
     /// The input, but not more than a number.
-    Num ClampMax = "clamp_max" NoBool [ClampMaxBackward0](x; max = 1.25) kinks [1.25], not_bound {
+    Num ClampMax = "clamp_max" NoBool [ClampMaxBackward0](x; max = 1.25) kinks [1.25], not_bound, cuts {
         x.min(max);
         x(g; x) { A::select(x.le(&max), g.clone(), g.lit(0.0)) }
     }
     /// The input kept between two tensors; the upper one wins.
-    Num ClampTensor = "clamp_tensor" NoBool [ClampBackward0](x, lo as "min" in -2.0 to -1.0, hi as "max" in 1.0 to 2.0), not_bound {
+    Num ClampTensor = "clamp_tensor" NoBool [ClampBackward0](x, lo as "min" in -2.0 to -1.0, hi as "max" in 1.0 to 2.0), not_bound, cuts {
         x.max(lo).min(hi);
         x(g; x, lo, hi) { A::select(x.ge(&lo).and(x.le(&hi)), g.clone(), g.lit(0.0)) }
         lo(g; x, lo, hi) { A::select(x.lt(&lo).and(lo.lt(&hi)), g.clone(), g.lit(0.0)) }
         hi(g; x, lo, hi) { A::select(x.gt(&hi).or(hi.lt(&lo)), g.clone(), g.lit(0.0)) }
     }
     /// The first input where the condition holds, else the second.
-    Field Where = "where" Any [WhereBackward0](c as "condition": mask, a as "self", b as "other"), no_in_place, not_bound {
+    Field Where = "where" Any [WhereBackward0](c as "condition": mask, a as "self", b as "other"), no_in_place, not_bound, cuts {
         A::select(c.truthy(), a, b);
         a(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
         b(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
     }
     /// The input, with a value where the mask holds.
-    Field MaskedFill = "masked_fill" Any [MaskedFillBackward0](x, c as "mask": mask, value as "value"), not_bound {
+    Field MaskedFill = "masked_fill" Any [MaskedFillBackward0](x, c as "mask": mask, value as "value"), not_bound, cuts {
         A::select(c.truthy(), value, x);
         x(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
         value(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
+    }
+    /// The first input, but 0 where the gate is 0, whatever the input is there. The gate has no derivative.
+    Field Cut = "_cut" Any [CutBackward0](x, gate in 0.5 to 3.0), no_in_place, not_bound, cuts {
+        A::select(gate.truthy(), x.clone(), x.lit(0.0));
+        x(g; gate) { A::select(gate.truthy(), g.clone(), g.lit(0.0)) }
     }
     /// The input with numbers in place of nan, plus and minus infinity.
     Real NanToNum = "nan_to_num" FloatElseSame [NanToNumBackward0](
         x;
         nan = 0.5 default 0.0 shown "None", posinf = 7.0 default 1.7976931348623157e308 shown "None",
         neginf = -7.0 default -1.7976931348623157e308 shown "None"
-    ) hides ["nan", "posinf", "neginf"] {
+    ) hides ["nan", "posinf", "neginf"], cuts {
         A::select(
             x.is_nan(),
             nan,

@@ -24,8 +24,19 @@ macro_rules! elementary {
             let d = A::select(a.eq(&b), a.lit(0.0), a.clone() - b.clone());
             a.max(b) + (-d.abs()).exp().log1p()
         };
-        a(g; a, b) { g * (a - b).sigmoid() }
-        b(g; a, b) { g * (b - a).sigmoid() }
+        // Of two that are minus infinity neither moves the result; two other equal ones share the gradient.
+        a(g; a, b) {
+            {
+                let low = A::select(a.eq(&a.lit(f64::NEG_INFINITY)), a.clone(), a.lit(0.0));
+                g * A::select(a.eq(&b), low, a - b).sigmoid()
+            }
+        }
+        b(g; a, b) {
+            {
+                let low = A::select(b.eq(&b.lit(f64::NEG_INFINITY)), b.clone(), b.lit(0.0));
+                g * A::select(b.eq(&a), low, b - a).sigmoid()
+            }
+        }
     }
     /// `logaddexp` of complex numbers, whose larger one is that with the larger real part. As in PyTorch, two infinities that are equal are added as
     /// they are, and after nan all is nan.
@@ -51,8 +62,18 @@ macro_rules! elementary {
             let scale = d.lit(1.0 / LN_2);
             a.max(b) + (-d.abs()).exp2().log1p() * scale
         };
-        a(g; a, b) { g * ((a.clone() - b) * a.lit(LN_2)).sigmoid() }
-        b(g; a, b) { g * ((b - a.clone()) * a.lit(LN_2)).sigmoid() }
+        a(g; a, b) {
+            {
+                let low = A::select(a.eq(&a.lit(f64::NEG_INFINITY)), a.clone(), a.lit(0.0));
+                g * (A::select(a.eq(&b), low, a.clone() - b) * a.lit(LN_2)).sigmoid()
+            }
+        }
+        b(g; a, b) {
+            {
+                let low = A::select(b.eq(&b.lit(f64::NEG_INFINITY)), b.clone(), b.lit(0.0));
+                g * (A::select(b.eq(&a), low, b.clone() - a) * b.lit(LN_2)).sigmoid()
+            }
+        }
     }
     /// `a * log(b)`, and 0 where `a` is 0 and `b` is not nan.
     Real Xlogy = "xlogy" Float [XlogyBackward0, XlogyBackward2, XlogyBackward1](a, b in 0.2 to 3.0) {
@@ -66,7 +87,14 @@ macro_rules! elementary {
                 g * A::select(flat, b.lit(1.0), b).log()
             }
         }
-        b(g; a, b) { g * a.div(b) }
+        b(g; a, b) {
+            {
+                // 0 times the logarithm is 0 at 0 too.
+                let flat = a.eq(&a.lit(0.0)).and(b.eq(&b.lit(0.0)));
+                let slope = a.div(A::select(flat.clone(), b.lit(1.0), b));
+                g * A::select(flat, slope.lit(0.0), slope)
+            }
+        }
     }
     /// The logarithm of the odds, `log(x / (1 - x))`, of the input kept in `eps..=1 - eps` unless `eps` is negative.
     Real Logit = "logit" Float [LogitBackward0](x in 0.1 to 0.9; eps = 0.2 default -1.0 shown "None") kinks [0.2, 0.8] {
@@ -121,16 +149,27 @@ macro_rules! elementary {
     /// The angle, in radians, of the point with the ordinate `a` and the abscissa `b`.
     Real Atan2 = "atan2" Float [Atan2Backward0](a in 0.3 to 3.0, b) also ["arctan2"] {
         a.atan2(b);
+        // Of the quotient of the smaller by the larger one: squares of both may be too large or too small for the type.
         a(g; a, b) {
             {
-                let d = a.clone() * a + b.clone() * b.clone();
-                g * b.div(A::select(d.eq(&d.lit(0.0)), d.lit(1.0), d))
+                let steep = b.clone().abs().lt(&a.clone().abs());
+                let (low, top) = (A::select(steep.clone(), b.clone(), a.clone()), A::select(steep.clone(), a, b));
+                let nowhere = top.eq(&top.lit(0.0));
+                let top = A::select(nowhere.clone(), top.lit(1.0), top);
+                let ratio = low.div(top.clone());
+                let rise = A::select(steep, ratio.clone(), A::select(nowhere, top.lit(0.0), top.lit(1.0)));
+                g * rise.div(top * (ratio.lit(1.0) + ratio.clone() * ratio))
             }
         }
         b(g; a, b) {
             {
-                let d = a.clone() * a.clone() + b.clone() * b;
-                g * -a.div(A::select(d.eq(&d.lit(0.0)), d.lit(1.0), d))
+                let steep = b.clone().abs().lt(&a.clone().abs());
+                let (low, top) = (A::select(steep.clone(), b.clone(), a.clone()), A::select(steep.clone(), a, b));
+                let nowhere = top.eq(&top.lit(0.0));
+                let top = A::select(nowhere.clone(), top.lit(1.0), top);
+                let ratio = low.div(top.clone());
+                let rise = A::select(steep, top.lit(1.0), ratio.clone());
+                g * -rise.div(top * (ratio.lit(1.0) + ratio.clone() * ratio))
             }
         }
     }
@@ -143,9 +182,19 @@ macro_rules! elementary {
     /// The hyperbolic cosine.
     Analytic Cosh = "cosh" Float [CoshBackward0](x) { x.cosh(); x(g; x) { g * x.sinh().conj() } }
     /// The hyperbolic tangent.
-    Analytic Tanh = "tanh" Float [TanhBackward0](x) {
+    Analytic Tanh = "tanh" Float [TanhBackward0](x), saturates {
         x.tanh();
-        x(g; y) { g * (y.lit(1.0) - y.clone() * y).conj() }
+        x(g; x, y) {
+            {
+                let slope = if x.is_exact() {
+                    let twice = x.lit(2.0) * x.clone();
+                    x.lit(4.0) * (twice.clone().sigmoid() * (-twice).sigmoid())
+                } else {
+                    y.lit(1.0) - y.clone() * y
+                };
+                g * slope.conj()
+            }
+        }
     }
     /// The inverse of the hyperbolic sine.
     Analytic Asinh = "asinh" Float [AsinhBackward0](x) also ["arcsinh"] {

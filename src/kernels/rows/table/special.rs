@@ -294,7 +294,14 @@ macro_rules! special {
                 g * A::select(flat, b.lit(0.0), b).log1p()
             }
         }
-        b(g; a, b) { { let one = b.lit(1.0); g * a.div(b + one) } }
+        b(g; a, b) {
+            {
+                let below = b.lit(1.0) + b;
+                let flat = a.eq(&a.lit(0.0)).and(below.eq(&below.lit(0.0)));
+                let slope = a.div(A::select(flat.clone(), below.lit(1.0), below));
+                g * A::select(flat, slope.lit(0.0), slope)
+            }
+        }
     }
 
     /// `sin(pi * x) / (pi * x)`, and 1 at 0, of real numbers.

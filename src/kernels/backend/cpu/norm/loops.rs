@@ -19,6 +19,10 @@ pub(super) const COLUMNS: usize = 256;
 pub trait NormElement: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     const ZERO: Self;
     const ONE: Self;
+    /// Below it powers of the reciprocal of a deviation are too small.
+    const FAR: f64;
+    /// So many deviations away from 0 a mean that is rounded to the type has lost digits beside them.
+    const ROUNDED: f64;
     fn wide(self) -> f64;
     fn narrow(v: f64) -> Self;
     /// Half of the digits.
@@ -26,10 +30,12 @@ pub trait NormElement: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Se
 }
 
 macro_rules! element {
-    ($($t:ty, $low:literal),+) => { $(
+    ($($t:ty, $low:literal, $far:literal, $rounded:literal),+) => { $(
         impl NormElement for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const FAR: f64 = $far;
+            const ROUNDED: f64 = $rounded;
             #[inline(always)]
             fn wide(self) -> f64 {
                 self as f64
@@ -49,7 +55,7 @@ macro_rules! element {
 #[allow(trivial_numeric_casts, reason = "one macro for both widths")]
 mod elements {
     use super::NormElement;
-    element!(f32, 12, f64, 26);
+    element!(f32, 12, 1e-17, 1e3, f64, 26, 1e-100, 1e6);
 }
 
 /// Functions that run in the instance of this machine's instruction set.

@@ -10,6 +10,7 @@
 pub(super) mod compute;
 mod chunks;
 mod columns;
+mod far;
 mod loops;
 mod narrow;
 mod rows;
@@ -185,6 +186,7 @@ pub unsafe fn forward<T: NormElement + CoreNumber>(s: &NormShape, eps: f64, x: *
             Way::Chunks => chunks::forward(s, eps, x, affine, y, to),
             Way::Columns => columns::forward(s, eps, x, affine, y, to),
         }
+        far::forward(s, eps, x, affine, y, to);
     }
 }
 
@@ -219,12 +221,14 @@ pub unsafe fn backward<T: NormElement + CoreNumber>(
 ) {
     // SAFETY: the caller's.
     unsafe {
+        let far = far::gradients(s, fixed, from, weight);
         match way(s) {
             Way::Narrow(isa) if !fixed => narrow::backward(isa, s, from, weight, dx, params),
             Way::Rows | Way::Narrow(_) => rows::backward(s, fixed, from, weight, dx, params),
             Way::Chunks => chunks::backward(s, fixed, from, weight, dx, params),
             Way::Columns => columns::backward(s, fixed, from, weight, dx, params),
         }
+        far.put(dx, params);
     }
 }
 

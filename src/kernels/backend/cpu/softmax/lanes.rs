@@ -1,9 +1,11 @@
 //! Softmax along rows of `f32`, sixteen at once with AVX-512.
 
+use super::{SURE, SURE_SUM};
 use crate::call::SoftmaxPass;
 use crate::host::interrupt;
+use crate::rows::{Analytic, Field, Num};
 use crate::simd::math::{f32 as scalar, lanes};
-use crate::simd::{Avx512, F32x16};
+use crate::simd::{Avx512, F32x16, Mask16};
 
 const LANES: usize = F32x16::LANES;
 /// Independent chains of vectors, so that instructions overlap.
@@ -74,6 +76,36 @@ fn each(n: usize, f: impl Fn(usize)) {
     }
 }
 
+/// The gradients `d`, but of log-probabilities `y` that are `sure` from the probabilities' distance from 1; `g` are the incoming gradients, `s` is
+/// their sum.
+///
+/// # Safety
+/// The machine has AVX-512.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+unsafe fn sure_gradients(sure: Mask16, [g, y, p, s, d]: [F32x16; 5]) -> F32x16 {
+    F32x16::select(sure, -(g * y.expm1() + p * (s - g)), d)
+}
+
+/// The sum of the exponentials of a row without that of its largest element `top`.
+///
+/// # Safety
+/// As for `rows`.
+#[cold]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi1,bmi2,lzcnt")]
+unsafe fn sum_below(x: VectorRow, top: F32x16) -> f32 {
+    // SAFETY: the caller's.
+    let (zero, low) = unsafe { (F32x16::splat(0.0), F32x16::splat(f32::NEG_INFINITY)) };
+    let below = |i: usize| {
+        // SAFETY: blocks begin below n.
+        let v = unsafe { x.block(i, low) };
+        F32x16::select(v.lt(&top), lanes::exp(v - top), zero)
+    };
+    fold(x.n, zero, below, |a, b| a + b).total()
+}
+
 /// `count` rows of `n`, one after the other, of the passes of `softmax`: `x` is the input, backward the output; `g` is read backward only.
 ///
 /// # Safety
@@ -113,7 +145,12 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                 SoftmaxPass { log: true, backward: false } => {
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
-                    let s = F32x16::splat(scalar::log::<Avx512>(s));
+                    let s = if s < SURE_SUM as f32 {
+                        scalar::log1p::<Avx512>(sum_below(x, top))
+                    } else {
+                        scalar::log::<Avx512>(s)
+                    };
+                    let s = F32x16::splat(s);
                     each(n, |i| {
                         put(i, x.block(i, zero) - top - s);
                     });
@@ -127,7 +164,11 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                 SoftmaxPass { log: true, backward: true } => {
                     let s = F32x16::splat(fold(n, zero, |i| g.block(i, zero), |a, b| a + b).total());
                     each(n, |i| {
-                        put(i, lanes::exp(x.block(i, zero)).neg_fma(s, g.block(i, zero)));
+                        let (y, g) = (x.block(i, low), g.block(i, zero));
+                        let p = lanes::exp(y);
+                        let d = p.neg_fma(s, g);
+                        let sure = y.gt(&F32x16::splat(SURE as f32));
+                        put(i, if sure.0 == 0 { d } else { sure_gradients(sure, [g, y, p, s, d]) });
                     });
                 }
             }

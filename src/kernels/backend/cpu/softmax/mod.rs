@@ -13,6 +13,11 @@ use crate::host::threads::parallel_for;
 use crate::rows::{Num, Real};
 use crate::simd::{Base, F32, F64, KernelNumber, dispatch};
 
+/// Below this sum of exponentials one element has nearly all of the weight, and the others have lost digits beside it.
+pub(super) const SURE_SUM: f64 = 1.0625;
+/// Above this log-probability an element has nearly all of the weight: what it lacks has lost digits beside it.
+pub(super) const SURE: f64 = -0.0625;
+
 /// Elements that one task handles.
 const TASK: usize = 1 << 15;
 /// Columns that are processed together if rows are not contiguous.
@@ -61,6 +66,18 @@ pub trait SoftmaxElement: Copy {
         made: Option<&dyn BlockProducer>,
         out: *mut Self,
     );
+
+    /// `log_of_rest` in the instructions of this machine.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn log_of_rest(n: usize, x: *const Self, top: Self) -> Self;
+
+    /// `sure_of_row` in the instructions of this machine.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn sure_of_row(n: usize, y: *const Self, g: *const Self, s: Self) -> (usize, Self);
 }
 
 /// The operands from element `start` on; `len` elements of one of them are computed now, in their places in the output or where they are
@@ -87,6 +104,18 @@ unsafe fn in_memory<T>(
 macro_rules! soft {
     ($t:ty, $rows:ident, $cell:ident) => {
         impl SoftmaxElement for $t {
+            #[cold]
+            unsafe fn log_of_rest(n: usize, x: *const $t, top: $t) -> $t {
+                // SAFETY: the caller's.
+                unsafe { dispatch!(log_of_rest, $cell, (n, x, top)) }
+            }
+
+            #[cold]
+            unsafe fn sure_of_row(n: usize, y: *const $t, g: *const $t, s: $t) -> (usize, $t) {
+                // SAFETY: the caller's.
+                unsafe { dispatch!(sure_of_row, $cell, (n, y, g, s)) }
+            }
+
             unsafe fn softmax(
                 pass: SoftmaxPass,
                 s: SoftmaxShape,
@@ -141,9 +170,26 @@ macro_rules! instance {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<C::Stored>) {
+            pub(super) unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<C::Stored>) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::rows_of::<C>(pass, rows, n, p) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn log_of_rest<C: KernelNumber + Real>(n: usize, x: *const C::Stored, top: C::Stored) -> C::Stored {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { super::log_of_rest::<C>(n, x, top) }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn sure_of_row<C: KernelNumber + Real>(
+                n: usize,
+                y: *const C::Stored,
+                g: *const C::Stored,
+                s: C::Stored,
+            ) -> (usize, C::Stored) {
+                // SAFETY: the caller's promise is passed on.
+                unsafe { super::sure_of_row::<C>(n, y, g, s) }
             }
 
             #[target_feature(enable = $features)]
@@ -230,6 +276,50 @@ fn each(n: usize, f: impl Fn(usize)) {
     }
 }
 
+/// Whether `f` holds at no position below `end`. A loop of its own: iterators may be calls that have not the caller's instructions.
+#[inline(always)]
+fn none(end: usize, f: &impl Fn(usize) -> bool) -> bool {
+    let (mut i, mut any) = (0, 0u32);
+    while i < end {
+        any |= u32::from(f(i));
+        i += 1;
+    }
+    any == 0
+}
+
+/// The logarithm of a sum of exponentials, of which the largest is that of `top`, 1: from the sum of the others.
+///
+/// # Safety
+/// `x` has `n` elements.
+#[inline(always)]
+unsafe fn log_of_rest<C: KernelNumber + Real>(n: usize, x: *const C::Stored, top: C::Stored) -> C::Stored {
+    // SAFETY: indices stay below n.
+    let (x, top, zero) = (|i: usize| C::new(unsafe { *x.add(i) }), C::new(top), C::from_bool(0));
+    fold(n, zero, |i| C::select(x(i).lt(&top), (x(i) - top).exp(), zero), |a, b| a + b).log1p().raw()
+}
+
+/// Where the log-probability is that is larger than `SURE`, and what its input gets. `s` is the sum of the gradients `g`.
+///
+/// # Safety
+/// Both have `n` elements.
+#[inline(always)]
+unsafe fn sure_of_row<C: KernelNumber + Real>(n: usize, y: *const C::Stored, g: *const C::Stored, s: C::Stored) -> (usize, C::Stored) {
+    // SAFETY: indices stay below n.
+    let (y, g) = unsafe { (|i: usize| C::new(*y.add(i)), |i: usize| C::new(*g.add(i))) };
+    let mut i = 0;
+    while i + 1 < n && !y(i).gt(&y(i).lit(SURE)) {
+        i += 1;
+    }
+    (i, sure_gradient(g(i), y(i), C::new(s)).raw())
+}
+
+/// What the gradient `g` of a log-probability `y` gives its input, where `s` is the sum of all gradients: `g - exp(y) * s`.
+#[inline(always)]
+fn sure_gradient<C: KernelNumber + Real>(g: C, y: C, s: C) -> C {
+    let p = y.exp();
+    C::select(y.gt(&y.lit(SURE)), -(g * y.expm1()) - p * (s - g), g - p * s)
+}
+
 #[inline(always)]
 fn fold_lanes<C: KernelNumber, const L: usize>(n: usize, start: C, f: impl Fn(usize) -> C, merge: impl Fn(C, C) -> C) -> C {
     let mut lanes = [start; L];
@@ -296,7 +386,7 @@ impl<T> SoftmaxPointers<T> {
 /// # Safety
 /// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may be in the memory of the results.
 #[inline(always)]
-unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
+unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         match if C::SCALAR { NONE } else { all.shared() } {
@@ -310,7 +400,7 @@ unsafe fn rows_of<C: KernelNumber + Real>(pass: SoftmaxPass, rows: usize, n: usi
 /// # Safety
 /// As for `rows_of`, where `S` is true.
 #[inline(always)]
-unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
+unsafe fn rows_sharing<C: KernelNumber<Stored: SoftmaxElement> + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
     for row in 0..rows {
         let p = all.moved(row * n).sharing::<S>();
         // SAFETY: indices stay below n.
@@ -336,7 +426,9 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
             }
             SoftmaxPass { log: true, backward: false } => {
                 let m = fold(n, x(0), x, larger);
-                let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b).log();
+                let s = fold(n, zero, |i| (x(i) - m).exp(), |a, b| a + b);
+                // SAFETY: as above.
+                let s = if s.lt(&s.lit(SURE_SUM)) { C::new(unsafe { C::Stored::log_of_rest(n, p.x, m.raw()) }) } else { s.log() };
                 each(n, |i| {
                     put(i, x(i) - m - s);
                 });
@@ -349,9 +441,16 @@ unsafe fn rows_sharing<C: KernelNumber + Real, const S: u8>(pass: SoftmaxPass, r
             }
             SoftmaxPass { log: true, backward: true } => {
                 let s = fold(n, zero, g, |a, b| a + b);
+                // At most one element has nearly all of the weight. Its gradient is made before any is written, which may be over its operands.
+                let top = fold(n, x(0), x, larger);
+                // SAFETY: as above.
+                let sure = if top.gt(&top.lit(SURE)) { Some(unsafe { C::Stored::sure_of_row(n, p.x, p.g, s.raw()) }) } else { None };
                 each(n, |i| {
                     put(i, g(i) - x(i).exp() * s);
                 });
+                if let Some((i, v)) = sure {
+                    put(i, C::new(v));
+                }
             }
         }
     }
@@ -437,7 +536,24 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
                     *s = *s + (x(i, j) - *t).exp();
                 }
             }
-            sum.iter_mut().for_each(|s| *s = s.log());
+            let sure = |s: &C| s.lt(&s.lit(SURE_SUM));
+            if !none(width, &|j| sure(&sum[j])) {
+                let mut rest = [zero; COLUMNS];
+                let rest = &mut rest[..width];
+                for i in 0..n {
+                    check_at(i);
+                    for (j, (t, r)) in top.iter().zip(rest.iter_mut()).enumerate() {
+                        *r = *r + C::select(x(i, j).lt(t), (x(i, j) - *t).exp(), zero);
+                    }
+                }
+                for (s, r) in sum.iter_mut().zip(rest.iter()) {
+                    *s = C::select(sure(s), r.log1p(), s.log());
+                }
+            } else {
+                for s in sum.iter_mut() {
+                    *s = s.log();
+                }
+            }
             for i in 0..n {
                 check_at(i);
                 top.iter().zip(sum.iter()).enumerate().for_each(|(j, (t, s))| put(i, j, x(i, j) - *t - *s));
@@ -460,7 +576,11 @@ unsafe fn columns_sharing<C: KernelNumber + Real, const S: u8>(
             }
             for i in 0..n {
                 check_at(i);
-                sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
+                if none(width, &|j| x(i, j).gt(&zero.lit(SURE))) {
+                    sum.iter().enumerate().for_each(|(j, s)| put(i, j, g(i, j) - x(i, j).exp() * *s));
+                } else {
+                    sum.iter().enumerate().for_each(|(j, s)| put(i, j, sure_gradient(g(i, j), x(i, j), *s)));
+                }
             }
         }
     }
