@@ -172,7 +172,12 @@ macro_rules! instance {
             use super::*;
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(pass: SoftmaxPass, rows: usize, n: usize, p: SoftmaxPointers<C::Stored>) {
+            pub(super) unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(
+                pass: SoftmaxPass,
+                rows: usize,
+                n: usize,
+                p: SoftmaxPointers<C::Stored>,
+            ) {
                 // SAFETY: the caller's promise is passed on.
                 unsafe { super::rows_of::<C>(pass, rows, n, p) }
             }
@@ -388,7 +393,12 @@ impl<T> SoftmaxPointers<T> {
 /// # Safety
 /// `rows` rows of `n` dense elements behind each pointer; `g` only for a backward pass. An operand may be in the memory of the results.
 #[inline(always)]
-unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
+unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(
+    pass: SoftmaxPass,
+    rows: usize,
+    n: usize,
+    all: SoftmaxPointers<C::Stored>,
+) {
     // SAFETY: the caller's promise is passed on.
     unsafe {
         match if C::SCALAR { NONE } else { all.shared() } {
@@ -402,7 +412,12 @@ unsafe fn rows_of<C: KernelNumber<Stored: SoftmaxElement> + Real>(pass: SoftmaxP
 /// # Safety
 /// As for `rows_of`, where `S` is true.
 #[inline(always)]
-unsafe fn rows_sharing<C: KernelNumber<Stored: SoftmaxElement> + Real, const S: u8>(pass: SoftmaxPass, rows: usize, n: usize, all: SoftmaxPointers<C::Stored>) {
+unsafe fn rows_sharing<C: KernelNumber<Stored: SoftmaxElement> + Real, const S: u8>(
+    pass: SoftmaxPass,
+    rows: usize,
+    n: usize,
+    all: SoftmaxPointers<C::Stored>,
+) {
     for row in 0..rows {
         let p = all.moved(row * n).sharing::<S>();
         // SAFETY: indices stay below n.

@@ -33,8 +33,7 @@ fn rows_of_f32_agree_with_those_of_f64_whatever_their_length() {
         let s = SoftmaxShape { outer, n, inner: 1 };
         let x: Vec<f32> = (0..outer * n).map(|i| ((i * 7919) % 1013) as f32 / 64.0 - 8.0).collect();
         let g: Vec<f32> = (0..outer * n).map(|i| ((i * 104_729) % 1009) as f32 / 1024.0 - 0.5).collect();
-        let (wide_x, wide_g): (Vec<f64>, Vec<f64>) =
-            (x.iter().map(|v| f64::from(*v)).collect(), g.iter().map(|v| f64::from(*v)).collect());
+        let (wide_x, wide_g): (Vec<f64>, Vec<f64>) = (x.iter().map(|v| f64::from(*v)).collect(), g.iter().map(|v| f64::from(*v)).collect());
         for log in [false, true] {
             let (mut y, mut d, mut wide_y, mut wide_d) =
                 (vec![f32::NAN; outer * n], vec![f32::NAN; outer * n], vec![0.0; outer * n], vec![0.0; outer * n]);
