@@ -857,7 +857,7 @@ class Tensor:
         Positions may be given one by one.
         """
     def hypot(self, other: _Operand) -> Tensor:
-        """The length of the hypotenuse, without needless overflow."""
+        """The length of the hypotenuse, without needless overflow; its derivative at 0 is 0."""
     def hypot_(self, other: _Operand) -> Self:
         """In-place form of `hypot`."""
     def i0(self) -> Tensor:
@@ -4275,7 +4275,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: _str = "mean", delta: _
     """A loss that is quadratic for differences below `delta` and linear with slope `delta` above."""
 
 def hypot(input: Tensor, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The length of the hypotenuse, without needless overflow."""
+    """The length of the hypotenuse, without needless overflow; its derivative at 0 is 0."""
 
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""

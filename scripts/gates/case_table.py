@@ -24,8 +24,18 @@ PARAMETER = re.compile(r"(\w+) = (-?[\d.]+)")
 SHAPES = ((3, 7), (33, 35), (181, 183))
 
 functional = rgrad.nn.functional
+
+
+def cut(x: rgrad.Tensor, gate: rgrad.Tensor) -> rgrad.Tensor:
+    """The gradient of a factor of ``x`` whose product is left out where the gate is 0."""
+    factor = rgrad.ones_like(x).requires_grad_()
+    kept = (factor * x).masked_fill(gate == 0, 0)
+    return rgrad.autograd.grad(kept, factor, rgrad.ones_like(kept), create_graph=True)[0]
+
+
 # Rows that Python reaches by another name, or with other arguments than those of the row.
 BY_HAND: dict[str, Call] = {
+    "_cut": cut,
     "add_scaled": lambda a, b: rgrad.add(a, b, alpha=0.7),
     "logaddexp_of_complex": rgrad.logaddexp,
     "sub_scaled": lambda a, b: rgrad.sub(a, b, alpha=0.7),

@@ -107,20 +107,13 @@ impl Vjp for LogSoftmaxGrad {
         "LogSoftmaxBackwardDataBackward0".into()
     }
     fn saved_attributes(&self) -> SavedAttributes {
-        smallvec![
-            ("grad_output", SavedAttribute::Input(0)),
-            ("output", SavedAttribute::Input(1)),
-            ("dim", SavedAttribute::at(self.0.dim))
-        ]
+        smallvec![("grad_output", SavedAttribute::Input(0)), ("output", SavedAttribute::Input(1)), ("dim", SavedAttribute::at(self.0.dim))]
     }
     fn pull(&self, cx: &VjpCx<'_>, h: &Tensor) -> Result<Grads> {
         let y = cx.input(1)?;
         let of_gradient = if cx.needs(0) { Some(self.0.without_mean(h, &y)?) } else { None };
-        let of_result = if cx.needs(1) {
-            Some(pw::neg(&pw::mul(&pw::mul(h, &pw::exp(&y)?)?, &self.0.total(&cx.input(0)?)?)?)?)
-        } else {
-            None
-        };
+        let of_result =
+            if cx.needs(1) { Some(pw::neg(&pw::mul(&pw::mul(h, &pw::exp(&y)?)?, &self.0.total(&cx.input(0)?)?)?)?) } else { None };
         Ok(smallvec![of_gradient, of_result])
     }
 }

@@ -124,6 +124,10 @@ def test_derivatives_of_special_values(name: str, dtype: str) -> None:
             continue
         for row, values in ROWS.items():
             made = [derivative(T, CALLS[name], T.tensor(values, dtype=getattr(T, dtype))) for T in (rgrad, torch)]
+            if name.startswith("logsumexp") and row == "all -inf":
+                # Zeros, where torch has nan (docs/differences.md).
+                assert not any(made[0] or []), (kind, row, made)
+                continue
             assert same(*made, 2e-5 if dtype == "float32" else 1e-10), (kind, row, made)
 
 

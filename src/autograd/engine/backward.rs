@@ -217,7 +217,15 @@ impl<'a> GraphTask<'a> {
         let at = index.position(node, next as u32) as usize;
         if at == next {
             let grads = SmallVec::from_elem(NO_INDEX, node.outs().len());
-            self.nodes.push(TaskNode { node, dependencies: 0, needed: true, captured: false, is_marked: false, grads, targets: SmallVec::new() });
+            self.nodes.push(TaskNode {
+                node,
+                dependencies: 0,
+                needed: true,
+                captured: false,
+                is_marked: false,
+                grads,
+                targets: SmallVec::new(),
+            });
         }
         at
     }

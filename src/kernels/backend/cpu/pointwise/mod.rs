@@ -1,4 +1,4 @@
-//! Pointwise operations: runs a row, or its derivative, over strided memory. `kernels` is the table of compiled loops, `small` the path for
+//! Pointwise operations: runs a row, or its derivative, over strided memory. `kernels` is the table of compiled `loops`, `small` the path for
 //! few elements, `fused` runs programs of several steps. Not here: what a row computes (`crate::rows`), copies and conversions alone
 //! (`copy`, `cast`).
 
@@ -11,6 +11,7 @@ mod complex_tests;
 mod math_tests;
 pub mod fused;
 pub mod kernels;
+mod loops;
 #[cfg(target_arch = "x86_64")]
 mod roots;
 pub mod small;

@@ -145,11 +145,7 @@ pub(crate) unsafe fn rows(pass: SoftmaxPass, count: usize, n: usize, x: *const f
                 SoftmaxPass { log: true, backward: false } => {
                     let top = F32x16::splat(fold(n, low, |i| x.block(i, low), |m, v| v.at_least(m)).largest());
                     let s = fold(n, zero, |i| lanes::exp(x.block(i, low) - top), |a, b| a + b).total();
-                    let s = if s < SURE_SUM as f32 {
-                        scalar::log1p::<Avx512>(sum_below(x, top))
-                    } else {
-                        scalar::log::<Avx512>(s)
-                    };
+                    let s = if s < SURE_SUM as f32 { scalar::log1p::<Avx512>(sum_below(x, top)) } else { scalar::log::<Avx512>(s) };
                     let s = F32x16::splat(s);
                     each(n, |i| {
                         put(i, x.block(i, zero) - top - s);
