@@ -83,8 +83,7 @@ impl PointwiseOp {
         let saves = info.saves(info.differentiable());
         let mut attributes = SavedAttributes::new();
         for (i, operand) in info.operands.iter().enumerate() {
-            // PyTorch's nodes have no operand beside a result that saturates.
-            if saves >> i & 1 == 1 && !info.saturates {
+            if saves >> i & 1 == 1 {
                 attributes.push((operand.public, SavedAttribute::Input(i)));
             }
         }
