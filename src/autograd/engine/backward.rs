@@ -216,16 +216,8 @@ impl<'a> GraphTask<'a> {
         let next = self.nodes.len();
         let at = index.position(node, next as u32) as usize;
         if at == next {
-            let grads = SmallVec::from_elem(NO_INDEX, node.outs().len());
-            self.nodes.push(TaskNode {
-                node,
-                dependencies: 0,
-                needed: true,
-                captured: false,
-                is_marked: false,
-                grads,
-                targets: SmallVec::new(),
-            });
+            let (grads, targets) = (SmallVec::from_elem(NO_INDEX, node.outs().len()), SmallVec::new());
+            self.nodes.push(TaskNode { node, dependencies: 0, needed: true, captured: false, is_marked: false, grads, targets });
         }
         at
     }

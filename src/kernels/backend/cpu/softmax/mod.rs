@@ -70,16 +70,14 @@ pub trait SoftmaxElement: Copy {
     );
 
     /// `log_of_rest` in the instructions of this machine.
-    ///
     /// # Safety
     /// As there.
     unsafe fn log_of_rest(n: usize, x: *const Self, top: Self) -> Self;
 
     /// `sure_of_row` in the instructions of this machine.
-    ///
     /// # Safety
     /// As there.
-    unsafe fn sure_of_row(n: usize, y: *const Self, g: *const Self, s: Self) -> (usize, Self);
+    unsafe fn sure_of_row(n: usize, of: [*const Self; 2], s: Self) -> (usize, Self);
 }
 
 /// The operands from element `start` on; `len` elements of one of them are computed now, in their places in the output or where they are
@@ -113,9 +111,9 @@ macro_rules! soft {
             }
 
             #[cold]
-            unsafe fn sure_of_row(n: usize, y: *const $t, g: *const $t, s: $t) -> (usize, $t) {
+            unsafe fn sure_of_row(n: usize, of: [*const $t; 2], s: $t) -> (usize, $t) {
                 // SAFETY: the caller's.
-                unsafe { dispatch!(sure_of_row, $cell, (n, y, g, s)) }
+                unsafe { dispatch!(sure_of_row, $cell, (n, of, s)) }
             }
 
             unsafe fn softmax(
@@ -191,12 +189,11 @@ macro_rules! instance {
             #[target_feature(enable = $features)]
             pub(super) unsafe fn sure_of_row<C: KernelNumber + Real>(
                 n: usize,
-                y: *const C::Stored,
-                g: *const C::Stored,
+                of: [*const C::Stored; 2],
                 s: C::Stored,
             ) -> (usize, C::Stored) {
                 // SAFETY: the caller's promise is passed on.
-                unsafe { super::sure_of_row::<C>(n, y, g, s) }
+                unsafe { super::sure_of_row::<C>(n, of, s) }
             }
 
             #[target_feature(enable = $features)]
@@ -295,7 +292,6 @@ fn none(end: usize, f: &impl Fn(usize) -> bool) -> bool {
 }
 
 /// The logarithm of a sum of exponentials, of which the largest is that of `top`, 1: from the sum of the others.
-///
 /// # Safety
 /// `x` has `n` elements.
 #[inline(always)]
@@ -306,11 +302,10 @@ unsafe fn log_of_rest<C: KernelNumber + Real>(n: usize, x: *const C::Stored, top
 }
 
 /// Where the log-probability is that is larger than `SURE`, and what its input gets. `s` is the sum of the gradients `g`.
-///
 /// # Safety
 /// Both have `n` elements.
 #[inline(always)]
-unsafe fn sure_of_row<C: KernelNumber + Real>(n: usize, y: *const C::Stored, g: *const C::Stored, s: C::Stored) -> (usize, C::Stored) {
+unsafe fn sure_of_row<C: KernelNumber + Real>(n: usize, [y, g]: [*const C::Stored; 2], s: C::Stored) -> (usize, C::Stored) {
     // SAFETY: indices stay below n.
     let (y, g) = unsafe { (|i: usize| C::new(*y.add(i)), |i: usize| C::new(*g.add(i))) };
     let mut i = 0;
@@ -461,7 +456,7 @@ unsafe fn rows_sharing<C: KernelNumber<Stored: SoftmaxElement> + Real, const S: 
                 // At most one element has nearly all of the weight. Its gradient is made before any is written, which may be over its operands.
                 let top = fold(n, x(0), x, larger);
                 // SAFETY: as above.
-                let sure = if top.gt(&top.lit(SURE)) { Some(unsafe { C::Stored::sure_of_row(n, p.x, p.g, s.raw()) }) } else { None };
+                let sure = if top.gt(&top.lit(SURE)) { Some(unsafe { C::Stored::sure_of_row(n, [p.x, p.g], s.raw()) }) } else { None };
                 each(n, |i| {
                     put(i, g(i) - x(i).exp() * s);
                 });
