@@ -302,7 +302,6 @@ from ._core import lerp as lerp
 from ._core import less as less
 from ._core import less_equal as less_equal
 from ._core import lgamma as lgamma
-from ._core import linalg_cross as linalg_cross
 from ._core import linspace as linspace
 from ._core import log as log
 from ._core import log1p as log1p

@@ -2737,8 +2737,8 @@ def _run_backward(
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Random points of Dirichlet's distribution, whose parameters lie along the last dimension of `input`."""
 
-def _search_rows(sorted_sequence: Tensor, input: Tensor, right: _bool) -> Tensor:
-    """For each element of `input` how many elements of the same row of `sorted_sequence` come before it: less ones,
+def _search_rows(input: Tensor, values: Tensor, right: _bool) -> Tensor:
+    """For each of `values` how many elements of the same row of `input`, which is sorted, come before it: less ones,
     and equal ones, too, if `right`. The dtypes are the same, and the dimensions before the last.
     """
 

@@ -33,9 +33,22 @@ def cut(x: rgrad.Tensor, gate: rgrad.Tensor) -> rgrad.Tensor:
     return rgrad.autograd.grad(kept, factor, rgrad.ones_like(kept), create_graph=True)[0]
 
 
+def slope(f: Call) -> Call:
+    """The derivative of a function of one number, recorded."""
+
+    def made(x: rgrad.Tensor) -> rgrad.Tensor:
+        x = x.detach().requires_grad_()
+        y = f(x)
+        return rgrad.autograd.grad(y, x, rgrad.ones_like(y), create_graph=True)[0]
+
+    return made
+
+
 # Rows that Python reaches by another name, or with other arguments than those of the row.
 BY_HAND: dict[str, Call] = {
     "_cut": cut,
+    "_sigmoid_of": slope(lambda x: functional.softplus(x, threshold=1e4)),
+    "_tanh_of": slope(functional.mish),
     "add_scaled": lambda a, b: rgrad.add(a, b, alpha=0.7),
     "logaddexp_of_complex": rgrad.logaddexp,
     "sub_scaled": lambda a, b: rgrad.sub(a, b, alpha=0.7),

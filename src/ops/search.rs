@@ -44,7 +44,7 @@ pub fn search(rows: &Tensor, x: &Tensor, right: bool) -> Result<Tensor> {
 }
 
 declare! {
-    /// For each element of `input` how many elements of the same row of `sorted_sequence` come before it: less ones,
+    /// For each of `values` how many elements of the same row of `input`, which is sorted, come before it: less ones,
     /// and equal ones, too, if `right`. The dtypes are the same, and the dimensions before the last.
-    fn [function] _search_rows(sorted_sequence: &Tensor, input: &Tensor, right: bool) -> Tensor = search;
+    fn [function] _search_rows(input: &Tensor, values: &Tensor, right: bool) -> Tensor = search;
 }

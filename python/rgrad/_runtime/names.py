@@ -46,6 +46,7 @@ ELSEWHERE = {
     "im2col": "_core",
     "l1_loss": "nn.functional",
     "leaky_relu": "nn.functional",
+    "linalg_cross": "_core",
     "linear": "nn.functional",
     "logsigmoid": "nn.functional",
     "max_pool2d_with_indices": "nn.functional",

@@ -96,7 +96,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
 
     def program() -> Steps:
         yield from _sizes(link, given, sizes)
-        room = np.empty((link.size, int(sizes.max())), np.uint8)
+        room = np.empty((link.size, max(sizes.tolist())), np.uint8)
         yield link.all_gather(_padded(given, room.shape[1]), room.reshape(-1))
         got.append(room)
 
@@ -139,7 +139,7 @@ def gather_object(
 
     def program() -> Steps:
         yield from _sizes(link, given, sizes)
-        most = int(sizes.max())
+        most = max(sizes.tolist())
         room = np.empty((link.size, most), np.uint8) if here else None
         yield link.gather(_padded(given, most), None if room is None else room.reshape(-1), root)
         got.append(room)
@@ -184,7 +184,7 @@ def scatter_object_list(
     def program() -> Steps:
         sizes = np.array([part.nbytes for part in parts] or [0] * link.size, np.int64)
         yield link.broadcast(sizes.view(np.uint8), root)
-        most = int(sizes.max())
+        most = max(sizes.tolist())
         given = np.concatenate([_padded(part, most) for part in parts]) if here else None
         room = np.empty(most, np.uint8)
         yield link.scatter(given, room, root)

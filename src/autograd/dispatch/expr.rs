@@ -354,8 +354,8 @@ impl Num for Expr {
 impl Analytic for Expr {
     unary!(
         sqrt => Sqrt, exp => Exp, exp2 => Exp2, expm1 => Expm1, log => Log, log2 => Log2, log10 => Log10, log1p => Log1p,
-        sin => Sin, cos => Cos, tan => Tan, asin => Asin, acos => Acos, atan => Atan, sinh => Sinh, cosh => Cosh, tanh => Tanh,
-        asinh => Asinh, acosh => Acosh, atanh => Atanh, sigmoid => Sigmoid,
+        sin => Sin, cos => Cos, tan => Tan, asin => Asin, acos => Acos, atan => Atan, sinh => Sinh, cosh => Cosh, tanh => TanhOf,
+        asinh => Asinh, acosh => Acosh, atanh => Atanh, sigmoid => SigmoidOf,
     );
     fn div(self, o: Self) -> Self {
         match self.numbers(&o) {

@@ -7,9 +7,6 @@
 use crate::rows::table::RowId;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// Outputs of this size and more have lost digits of what they approach: 1.
-pub const SATURATED: f64 = 0.995;
-
 // Every default is inlined: kernels that call one out of line have no vectors.
 
 /// A truth value of the language.
@@ -35,7 +32,7 @@ pub trait Field: Clone + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     /// `a` where `c` holds, else `b`; both are evaluated.
     fn select(c: Self::Cond, a: Self, b: Self) -> Self;
     /// Of a number that can be written in two ways, whether this instance takes the form whose derivatives have all digits, too. The other one costs less;
-    /// kernels take it, and those of rows with the flag `saturates` the exact one of elements whose output is larger than `SATURATED`.
+    /// kernels take it.
     #[inline(always)]
     fn is_exact(&self) -> bool {
         true

@@ -7,7 +7,7 @@ pub mod row;
 pub mod table;
 pub mod text;
 
-pub use arith::{Analytic, Cond, Field, Int, Num, Real, SATURATED};
+pub use arith::{Analytic, Cond, Field, Int, Num, Real};
 pub use func::{Func, MAX_PARAMS, Part};
 pub use row::{Constant, DTypeRule, Eval, Kind, OUTPUT, Operand, Output, Row, RowInfo, Vjp};
 pub use table::RowId;

@@ -149,8 +149,6 @@ pub struct RowInfo {
     pub function_only: bool,
     /// Whether the gradient of an operand without a derivative is an error, instead of zeros.
     pub refuses: bool,
-    /// Whether its derivative reads the operand where the output is larger than `SATURATED`, and else the output alone (`Field::is_exact`).
-    pub saturates: bool,
     /// Whether it chooses among its operands, or what stands for them: the gradient is 0 where one does not reach the result, and that 0 stays one
     /// behind it, whatever the slopes there.
     pub cuts: bool,
@@ -181,7 +179,7 @@ const fn same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-const FLAGS: [&str; 12] = [
+const FLAGS: [&str; 11] = [
     "no_in_place",
     "periodic",
     "divides",
@@ -192,7 +190,6 @@ const FLAGS: [&str; 12] = [
     "function_only",
     "refuses",
     "not_holomorphic",
-    "saturates",
     "cuts",
 ];
 
@@ -387,7 +384,6 @@ macro_rules! rows {
                         bound: !has(FLAGS, "not_bound"),
                         function_only: has(FLAGS, "function_only"),
                         refuses: has(FLAGS, "refuses"),
-                        saturates: has(FLAGS, "saturates"),
                         cuts: has(FLAGS, "cuts"),
                         constants: &[$($((stringify!($constant), $value)),+)?],
                         hidden: &[$($($hidden),+)?],

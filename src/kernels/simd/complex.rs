@@ -1,7 +1,7 @@
 //! Complex numbers: pairs of the real numbers of an instruction set. Branch-free as these are. Products and quotients are PyTorch's: without the
 //! recovery of infinities of C99's annex G. Not here: the functions (`math::complex`).
 
-use super::{Exact, F32, F64, FullRange, Isa, KernelNumber};
+use super::{F32, F64, FullRange, Isa, KernelNumber};
 use crate::layout::{Complex, Scalar};
 use crate::rows::{Analytic, Field, Real};
 use crate::simd::math::complex::{self as math, Fine, Grade, Light};
@@ -69,7 +69,6 @@ macro_rules! kernel_number {
         impl<I: Isa> KernelNumber for Pair<$R<I>> {
             type Stored = Complex<<$R<I> as KernelNumber>::Stored>;
             type FullRangeNumber = Pair<$R<FullRange<I>>>;
-            type ExactNumber = Pair<$R<Exact<I>>>;
             const SCALAR: bool = I::SCALAR;
 
             #[inline(always)]

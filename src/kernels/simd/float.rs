@@ -1,8 +1,8 @@
 //! Real numbers. The elementary functions are in `math`; all is branch-free so that it vectorises.
 
-use super::{Exact, FullRange, Isa, KernelNumber};
+use super::{FullRange, Isa, KernelNumber};
 use crate::layout::Scalar;
-use crate::rows::{Analytic, Field, Num, Real, RowId, SATURATED};
+use crate::rows::{Analytic, Field, Num, Real, RowId};
 use crate::simd::math;
 use std::marker::PhantomData;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -24,7 +24,6 @@ macro_rules! float {
         impl<I: Isa> KernelNumber for $Name<I> {
             type Stored = $raw;
             type FullRangeNumber = $Name<FullRange<I>>;
-            type ExactNumber = $Name<Exact<I>>;
             const SCALAR: bool = I::SCALAR;
 
             #[inline(always)]
@@ -47,15 +46,6 @@ macro_rules! float {
             fn in_range(self) -> bool {
                 use $math as m;
                 (self.0.abs() <= m::TRIG_LIMIT) | self.0.is_nan()
-            }
-            #[inline(always)]
-            fn larger(self, other: Self) -> Self {
-                let (a, b) = (self.0.abs(), other.0.abs());
-                Self::of(if b > a { b } else { a })
-            }
-            #[inline(always)]
-            fn is_saturated(self) -> bool {
-                self.0.abs() > SATURATED as $raw
             }
             #[inline(always)]
             fn divides_in_range(self, divisor: Self) -> bool {
@@ -129,7 +119,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn is_exact(&self) -> bool {
-                I::EXACT
+                false
             }
             #[inline(always)]
             fn pow(self, e: Self) -> Self {

@@ -34,7 +34,6 @@ macro_rules! integer {
         impl KernelNumber for $Name {
             type Stored = $raw;
             type FullRangeNumber = Self;
-            type ExactNumber = Self;
 
             #[inline(always)]
             fn new(raw: $raw) -> Self {
@@ -260,7 +259,6 @@ pub struct B8(pub u8);
 impl KernelNumber for B8 {
     type Stored = u8;
     type FullRangeNumber = Self;
-    type ExactNumber = Self;
 
     #[inline(always)]
     fn new(raw: u8) -> Self {

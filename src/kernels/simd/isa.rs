@@ -12,8 +12,6 @@ pub trait Isa: Copy + Send + Sync + std::fmt::Debug + 'static {
     const FULL_RANGE: bool = false;
     /// Whether kernels of this instance are left scalar: it does not vectorise, or no current machine runs it.
     const SCALAR: bool = Self::FULL_RANGE;
-    /// Whether derivatives are computed from the operand where the output has lost them (`Field::is_exact`).
-    const EXACT: bool = false;
 }
 
 /// `I` with periodic functions and remainders of any size, which do not vectorise.
@@ -23,16 +21,6 @@ pub struct FullRange<I>(std::marker::PhantomData<I>);
 impl<I: Isa> Isa for FullRange<I> {
     const FMA: bool = I::FMA;
     const FULL_RANGE: bool = true;
-}
-
-/// `I` with derivatives that are right where a function has saturated.
-#[derive(Debug, Clone, Copy)]
-pub struct Exact<I>(std::marker::PhantomData<I>);
-
-impl<I: Isa> Isa for Exact<I> {
-    const FMA: bool = I::FMA;
-    const SCALAR: bool = I::SCALAR;
-    const EXACT: bool = true;
 }
 
 /// What the build's target has at least.

@@ -16,7 +16,7 @@ mod vector;
 pub(crate) use complex::{C64, C128};
 pub(crate) use float::{F32, F64};
 pub(crate) use int::{B8, I32, I64, U8};
-pub(crate) use isa::{Avx2, Avx512, Base, Exact, FullRange, Isa, dispatch, instance, instance_of};
+pub(crate) use isa::{Avx2, Avx512, Base, FullRange, Isa, dispatch, instance, instance_of};
 pub use isa::{InstructionSet, best, choose, instruction_set};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use vector::{Bits16, F32x16, LookupTable, Mask16};
@@ -32,9 +32,6 @@ pub(crate) trait KernelNumber: Field<Cond = bool> + Copy {
     /// The same number with an instance that is accurate for arguments and quotients of any size.
     type FullRangeNumber: KernelNumber<Stored = Self::Stored>;
 
-    /// The same number with an instance whose derivatives are right where a function has saturated.
-    type ExactNumber: KernelNumber<Stored = Self::Stored>;
-
     fn new(raw: Self::Stored) -> Self;
     fn raw(self) -> Self::Stored;
     fn from_scalar(s: &Scalar) -> Self;
@@ -42,14 +39,6 @@ pub(crate) trait KernelNumber: Field<Cond = bool> + Copy {
     fn from_bool(byte: u8) -> Self;
     /// Whether the periodic functions of this instance are accurate here.
     fn in_range(self) -> bool;
-    /// The larger absolute value of both; that of `self` beside nan.
-    fn larger(self, _other: Self) -> Self {
-        self
-    }
-    /// Whether an output of this size has lost digits of a derivative.
-    fn is_saturated(self) -> bool {
-        false
-    }
     /// Whether the remainder of a division by `divisor` is right here.
     fn divides_in_range(self, _divisor: Self) -> bool {
         true

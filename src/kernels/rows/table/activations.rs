@@ -5,9 +5,14 @@ macro_rules! activations {
 
     // ------------------------------------------------------------------------------------------------------------- activations
     /// `1 / (1 + exp(-x))`.
-    Analytic Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"], saturates {
+    Analytic Sigmoid = "sigmoid" Float [SigmoidBackward0](x) also ["expit"] {
         x.sigmoid();
-        x(g; x, y) { { let rest = if x.is_exact() { (-x).sigmoid() } else { y.lit(1.0) - y.clone() }; g * rest.conj() * y.conj() } }
+        x(g; y) { g * (y.lit(1.0) - y.clone()).conj() * y.conj() }
+    }
+    /// `sigmoid` in recorded derivatives, whose own derivatives keep their digits where it is nearly 1: they read the input.
+    Analytic SigmoidOf = "_sigmoid_of" Float [SigmoidBackward0](x), no_in_place, not_bound {
+        x.sigmoid();
+        x(g; x, y) { g * ((-x).sigmoid() * y).conj() }
     }
     /// `log(sigmoid(x))`.
     Real LogSigmoid = "logsigmoid" FloatOnly [LogSigmoidBackward0](x), no_in_place {

@@ -182,17 +182,17 @@ macro_rules! elementary {
     /// The hyperbolic cosine.
     Analytic Cosh = "cosh" Float [CoshBackward0](x) { x.cosh(); x(g; x) { g * x.sinh().conj() } }
     /// The hyperbolic tangent.
-    Analytic Tanh = "tanh" Float [TanhBackward0](x), saturates {
+    Analytic Tanh = "tanh" Float [TanhBackward0](x) {
         x.tanh();
-        x(g; x, y) {
+        x(g; y) { g * (y.lit(1.0) - y.clone() * y).conj() }
+    }
+    /// `tanh` in recorded derivatives, whose own derivatives keep their digits where it is nearly 1.
+    Analytic TanhOf = "_tanh_of" Float [TanhBackward0](x), no_in_place, not_bound {
+        x.tanh();
+        x(g; x) {
             {
-                let slope = if x.is_exact() {
-                    let twice = x.lit(2.0) * x.clone();
-                    x.lit(4.0) * (twice.clone().sigmoid() * (-twice).sigmoid())
-                } else {
-                    y.lit(1.0) - y.clone() * y
-                };
-                g * slope.conj()
+                let twice = x.lit(2.0) * x.clone();
+                g * (x.lit(4.0) * (twice.clone().sigmoid() * (-twice).sigmoid())).conj()
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One compiled loop for each row, element type and instruction set.
 
-use super::loops::{backward, backward_saturating, by_range, element, forward};
+use super::loops::{backward, by_range, element, forward};
 use super::special;
 #[cfg(target_arch = "x86_64")]
 use super::{lanes, roots};
@@ -113,12 +113,8 @@ instances! { complex_base complex_avx2 complex_avx512 <R: [Eval<A, Out = A> + Ev
 instances! { part_base part_avx2 part_avx512 <R: [Eval<A, Out = <A as Field>::Re>], A: PairNumber> |n, o, i, p| {
     forward::<R, A, A::StoredPart>(n, o, i, p, A::part(A::from_bool(0).re()), |x, p| A::part(R::f(x, p)))
 } }
-instances! { vjp_base vjp_avx2 vjp_avx512 <R: [
-    Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber> + Vjp<A::ExactNumber, Y = A::ExactNumber>
-], A: KernelNumber, const I: usize> |n, o, i, p| {
-    if const { R::INFO.saturates } {
-        backward_saturating::<R, A, I>(n, o, i, p)
-    } else if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
+instances! { vjp_base vjp_avx2 vjp_avx512 <R: [Vjp<A, Y = A> + Vjp<A::FullRangeNumber, Y = A::FullRangeNumber>], A: KernelNumber, const I: usize> |n, o, i, p| {
+    if const { is_periodic::<R>() && R::INFO.saves(1) & 1 != 0 } {
         by_range::<A>(n, o, i, p, |k| element::<A>(i[1], k).in_range(),
             |n, o, i, p| backward::<R, A, I>(n, o, i, p), |n, o, i, p| backward::<R, A::FullRangeNumber, I>(n, o, i, p))
     } else {

@@ -1,6 +1,6 @@
 //! The loops over whole blocks that all kernels are instances of: values, derivatives, and loops that compute some elements in another way.
 
-use super::kernels::{LANES, MAX_INPUTS, MAX_OPERANDS};
+use super::kernels::{LANES, MAX_INPUTS};
 use crate::layout::Scalar;
 use crate::rows::{MAX_PARAMS, OUTPUT, Row, Vjp};
 use crate::simd::KernelNumber;
@@ -165,74 +165,6 @@ pub(super) unsafe fn by_range<A: KernelNumber>(
             // SAFETY: both hold a block, and `wide` has written all of its own.
             unsafe { *(out as *mut A::Stored).add(j) = far.assume_init() };
         }
-    }
-}
-
-/// Blocks whose outputs are looked at together.
-const TOGETHER: usize = 8;
-
-/// Whether an output of some blocks has lost digits of a derivative.
-///
-/// # Safety
-/// `y` holds these blocks.
-#[inline(always)]
-pub(super) unsafe fn is_saturated<A: KernelNumber>(blocks: usize, y: *const u8) -> bool {
-    let mut largest = [A::from_bool(0); LANES];
-    for b in 0..blocks {
-        let b = opaque(b);
-        for (j, largest) in largest.iter_mut().enumerate() {
-            // SAFETY: the caller's.
-            *largest = largest.larger(unsafe { element(y, b * LANES + j) });
-        }
-    }
-    let mut any = false;
-    for largest in largest {
-        any |= largest.is_saturated();
-    }
-    any
-}
-
-/// The loop of a derivative that reads the operand where the output has lost its digits: the result of an element never depends on its
-/// neighbours, and blocks without such an element do not read the operand.
-///
-/// # Safety
-/// As for `KernelFn`.
-#[inline(always)]
-pub(super) unsafe fn backward_saturating<R: Vjp<A, Y = A> + Vjp<A::ExactNumber, Y = A::ExactNumber>, A: KernelNumber, const I: usize>(
-    blocks: usize,
-    out: *mut u8,
-    ins: &[*const u8; MAX_INPUTS],
-    params: &[Scalar; MAX_PARAMS],
-) {
-    let mut first = 0;
-    while first < blocks {
-        let count = TOGETHER.min(blocks - first);
-        let step = LANES * size_of::<A::Stored>();
-        let (to, from) = (out.wrapping_add(first * step), ins.map(|p| p.wrapping_add(first * step)));
-        // SAFETY: the caller's, for these blocks.
-        unsafe {
-            if !is_saturated::<A>(count, from[1 + MAX_OPERANDS]) {
-                backward::<R, A, I>(count, to, &from, params);
-            } else {
-                for b in 0..count {
-                    let (to, from) = (to.wrapping_add(b * step), from.map(|p| p.wrapping_add(b * step)));
-                    if !is_saturated::<A>(1, from[1 + MAX_OPERANDS]) {
-                        backward::<R, A, I>(1, to, &from, params);
-                        continue;
-                    }
-                    // Before anything is written, which may be over the inputs.
-                    let (mut exact, mut short) = ([A::from_bool(0).raw(); LANES], [A::from_bool(0).raw(); LANES]);
-                    backward::<R, A::ExactNumber, I>(1, exact.as_mut_ptr().cast(), &from, params);
-                    backward::<R, A, I>(1, short.as_mut_ptr().cast(), &from, params);
-                    for j in 0..LANES {
-                        let lost = element::<A>(from[1 + MAX_OPERANDS], j).is_saturated();
-                        short[j] = std::hint::select_unpredictable(lost, exact[j], short[j]);
-                    }
-                    to.cast::<[A::Stored; LANES]>().write_unaligned(short);
-                }
-            }
-        }
-        first += count;
     }
 }
 
