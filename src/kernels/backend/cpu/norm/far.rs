@@ -25,7 +25,8 @@ fn members(s: &NormShape, i: usize) -> impl Iterator<Item = (usize, usize)> + Cl
 pub(super) unsafe fn forward<T: NormElement>(s: &NormShape, eps: f64, x: *const T, affine: Affine<T>, y: *mut T, to: Stats<T>) {
     // SAFETY: see above.
     unsafe {
-        for i in (0..count(s)).filter(|i| !((*to.rstd.add(*i)).wide() > 0.0)) {
+        let is_lost = |rstd: f64| rstd <= 0.0 || rstd.is_nan();
+        for i in (0..count(s)).filter(|i| is_lost((*to.rstd.add(*i)).wide())) {
             interrupt::check();
             let (at, of) = (members(s, i), |e: usize| (*x.add(e)).wide());
             let n = at.clone().count() as f64;
