@@ -432,6 +432,11 @@ pub(super) fn mul(t: &Tensor, other: &Tensor) -> Result<Tensor> {
     row(RowId::Mul, t, other)
 }
 
+/// `t`, but 0 where `gate` is 0, whatever it is there. Both have one shape and dtype.
+pub(in crate::autograd) fn cut(t: &Tensor, gate: &Tensor) -> Result<Tensor> {
+    row(RowId::Cut, t, gate)
+}
+
 #[inline]
 fn row(row: RowId, t: &Tensor, other: &Tensor) -> Result<Tensor> {
     if let Some(out) = apply_direct(row, [t, other], &Numbers::NONE, &[])? {

@@ -56,6 +56,14 @@ impl PointwiseOp {
         PointwiseOp { row, compute: dtype, out, params: [Scalar::Int(0); MAX_PARAMS], number: Number::None }
     }
 
+    /// Whether its slopes may be infinite or nan: they depend on the elements.
+    #[inline]
+    pub(in crate::autograd) fn is_steep(&self) -> bool {
+        let info = self.row.info();
+        let by_number = self.number == Number::Later && matches!(self.row, RowId::Mul | RowId::Div);
+        !info.cuts && !by_number && info.saves(info.differentiable()) != 0
+    }
+
     /// Whether it adds its operands.
     #[inline]
     pub fn is_sum(&self) -> bool {

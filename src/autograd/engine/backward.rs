@@ -440,7 +440,7 @@ impl<'a> GraphTask<'a> {
     #[inline]
     fn run_direct(&mut self, i: usize, node: &'a Arc<Node>) -> Result<bool> {
         let NodeOp::Pointwise(op) = node.op() else { return Ok(false) };
-        if self.nodes[i].is_marked && cut::is_steep(op) {
+        if self.nodes[i].is_marked && op.is_steep() {
             return Ok(false);
         }
         let needs = self.needs(i);
@@ -507,7 +507,7 @@ impl<'a> GraphTask<'a> {
         let _site = Inherit::new(site);
         let event = if self.profiled { profiler::backward(node) } else { None };
         let gate = match node.op() {
-            NodeOp::Pointwise(op) if self.nodes[i].is_marked && cut::is_steep(op) => grads[0].clone(),
+            NodeOp::Pointwise(op) if self.nodes[i].is_marked && op.is_steep() => grads[0].clone(),
             _ => None,
         };
         let after = AfterRun::in_pass(given.is_some(), self.retain_graph || self.anomaly.is_some());

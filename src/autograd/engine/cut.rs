@@ -2,13 +2,11 @@
 //! steep: 0 times the infinite slope of `log` at 0 would be nan. A pass marks gradients that such a choice has made, as far as nodes keep every
 //! element at its place. Gradients without a mark are multiplied as they are: a 0 that a slope of 0 has made says nothing about an infinite one.
 
-use crate::autograd::dispatch::apply::apply1;
-use crate::autograd::dispatch::pointwise::{Number, PointwiseOp};
 use crate::autograd::engine::hooks::Grads;
 use crate::autograd::graph::node::{Node, NodeOp};
+use crate::autograd::primitives::cut;
 use crate::autograd::tensor::Tensor;
 use crate::error::Result;
-use crate::rows::RowId;
 
 /// Whether the gradients that a node makes have the mark, if the one that it was given has (`is_marked`).
 #[inline]
@@ -20,19 +18,11 @@ pub(super) fn marks(node: &Node, is_marked: bool) -> bool {
     }
 }
 
-/// Whether the slopes of a row may be infinite or nan: they depend on the elements.
-#[inline]
-pub(super) fn is_steep(op: &PointwiseOp) -> bool {
-    let info = op.row.info();
-    let by_number = op.number == Number::Later && matches!(op.row, RowId::Mul | RowId::Div);
-    !info.cuts && !by_number && info.saves(info.differentiable()) != 0
-}
-
 /// The gradients `made` from a marked one `g`, 0 where that is.
 pub(super) fn kept(made: Grads, g: &Tensor) -> Result<Grads> {
     let fits = |d: &Tensor| d.dtype() == g.dtype() && d.shape() == g.shape() && d.dtype().is_differentiable();
     let one = |d: Option<Tensor>| match d {
-        Some(d) if fits(&d) => apply1(&PointwiseOp::of(RowId::Cut, d.dtype()), &[&d, g]).map(Some),
+        Some(d) if fits(&d) => cut(&d, g).map(Some),
         d => Ok(d),
     };
     made.into_iter().map(one).collect()
