@@ -111,10 +111,9 @@ def no_gradient_and_a_function(T: Any, log: list[Any]) -> Any:
     return x.grad
 
 
+# Of rows that begin with minus infinity PyTorch's are nan (see `docs/differences.md`).
 INFINITE = [
-    [-float("inf"), 0.5, 1.0],
     [0.5, -float("inf"), 1.0],
-    [-float("inf"), -float("inf"), 1.0],
     [1.0, float("inf"), 2.0],
     [float("inf"), float("inf"), 1.0],
     [1.0, float("nan"), 2.0],
