@@ -432,7 +432,7 @@ pub(super) fn mul(t: &Tensor, other: &Tensor) -> Result<Tensor> {
     row(RowId::Mul, t, other)
 }
 
-/// `t`, but 0 where `gate` is 0, whatever it is there. Both have one shape and dtype.
+/// `t`, but 0 where it is nan and `gate` 0. Both have one shape and dtype.
 pub(in crate::autograd) fn cut(t: &Tensor, gate: &Tensor) -> Result<Tensor> {
     row(RowId::Cut, t, gate)
 }

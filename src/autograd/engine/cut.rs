@@ -18,7 +18,8 @@ pub(super) fn marks(node: &Node, is_marked: bool) -> bool {
     }
 }
 
-/// The gradients `made` from a marked one `g`, 0 where that is.
+/// The gradients `made` from a marked one `g`, 0 in place of nan where that is 0. What is a number stays: it may have a derivative, as that of a square
+/// has at 0.
 pub(super) fn kept(made: Grads, g: &Tensor) -> Result<Grads> {
     let fits = |d: &Tensor| d.dtype() == g.dtype() && d.shape() == g.shape() && d.dtype().is_differentiable();
     let one = |d: Option<Tensor>| match d {

@@ -193,3 +193,17 @@ def test_attention_of_a_masked_row_has_derivatives(mask: rgrad.Tensor) -> None:
 def test_a_mixed_derivative_of_xlogy_is_one_over_the_argument(power: float) -> None:
     mixed = grad(lambda y: grad(lambda a: rgrad.xlogy(a, y))(t(0)[0]))(t(power)[0])
     assert same(mixed, t(1 / power)[0])
+
+
+def test_a_gradient_that_is_zero_by_arithmetic_has_its_derivative() -> None:
+    """Behind a choice, too: at a minimum the gradient is 0 and the second derivative is not."""
+
+    def loss(w: rgrad.Tensor) -> rgrad.Tensor:
+        return rgrad.where(w > -1, (w.exp() - 1) ** 2, 0.0).clamp(max=9.0).sum()
+
+    w = rgrad.zeros(2, dtype=rgrad.float64)
+    assert rgrad.func.hessian(loss)(w).diagonal().tolist() == [2.0, 2.0]
+    x = w.clone().requires_grad_()
+    (g,) = rgrad.autograd.grad(loss(x), x, create_graph=True)
+    (second,) = rgrad.autograd.grad(g.sum(), x)
+    assert second.tolist() == [2.0, 2.0]

@@ -80,10 +80,10 @@ macro_rules! choosing {
         x(g; c) { A::select(c.truthy(), g.lit(0.0), g) }
         value(g; c) { A::select(c.truthy(), g.clone(), g.lit(0.0)) }
     }
-    /// The first input, but 0 where the gate is 0, whatever the input is there. The gate has no derivative.
+    /// The first input, but 0 where it is nan and the gate 0. The gate has no derivative.
     Field Cut = "_cut" Any [CutBackward0](x, gate in 0.5 to 3.0), no_in_place, not_bound, cuts {
-        A::select(gate.truthy(), x.clone(), x.lit(0.0));
-        x(g; gate) { A::select(gate.truthy(), g.clone(), g.lit(0.0)) }
+        A::select(gate.truthy().or(x.eq(&x)), x.clone(), x.lit(0.0));
+        x(g; x, gate) { A::select(gate.truthy().or(x.eq(&x)), g.clone(), g.lit(0.0)) }
     }
     /// The input with numbers in place of nan, plus and minus infinity.
     Real NanToNum = "nan_to_num" FloatElseSame [NanToNumBackward0](
