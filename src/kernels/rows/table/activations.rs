@@ -236,7 +236,12 @@ macro_rules! activations {
     /// The cross entropy of `sigmoid(x)` and a target `t`.
     Real BceWithLogits = "binary_cross_entropy_with_logits" FloatOnly [BinaryCrossEntropyWithLogitsBackward0](x, t as "target" in 0.0 to 1.0)
         attributes [reduction = Whole(0), weight = Nothing, pos_weight = Nothing], no_in_place, not_bound {
-        (x.clone().max(x.lit(0.0)) - t * x.clone()) + (-x.abs()).exp().log1p();
+        {
+            // A logit that is infinite has an infinite loss of the target 0.
+            let none = t.eq(&t.lit(0.0)).and(x.gt(&x.lit(0.0)));
+            let part = A::select(none, x.lit(0.0), t * x.clone());
+            (x.clone().max(x.lit(0.0)) - part) + (-x.abs()).exp().log1p()
+        };
         x(g; x, t) {
             {
                 // From the side where the difference from the target does not cancel.
